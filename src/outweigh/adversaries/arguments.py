@@ -1,0 +1,122 @@
+"""The checks and the random choices that all adversaries share."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from outweigh.adversaries.sample import BoolArray, FloatArray
+
+RandomState = int | np.random.Generator | None
+
+
+class Shape(NamedTuple):
+    """Checked sizes of a sample, and the number of rows the adversary may touch."""
+
+    n_samples: int
+    n_features: int
+    n_nonzero: int
+    n_outliers: int
+
+
+def as_generator(random_state: RandomState) -> np.random.Generator:
+    """Return the generator that ``random_state`` stands for.
+
+    A generator is used as it is, so that its state advances; an integer seeds a new one; None
+    takes fresh entropy.
+
+    Examples
+    --------
+    >>> as_generator(0).integers(10) == as_generator(0).integers(10)
+    np.True_
+    """
+    try:
+        return np.random.default_rng(random_state)
+    except (TypeError, ValueError) as error:
+        raise type(error)(
+            f"random_state must be a nonnegative int, a numpy.random.Generator or None; "
+            f"got {random_state!r}"
+        ) from error
+
+
+def check_shape(n_samples: int, n_features: int, n_nonzero: int, contamination: float) -> Shape:
+    """Check the four arguments of every adversary and count its outliers.
+
+    The count is ``round(contamination * n_samples)``, kept below half of the rows.
+
+    Raises
+    ------
+    TypeError, ValueError
+        Naming the argument, what it was and what it should be.
+
+    Examples
+    --------
+    >>> check_shape(100, 20, 5, 0.1).n_outliers
+    10
+    """
+    n = _positive_integer("n_samples", n_samples)
+    d = _positive_integer("n_features", n_features)
+    k = _positive_integer("n_nonzero", n_nonzero)
+    if k > d:
+        raise ValueError(
+            f"n_nonzero must be at most n_features={d}, got {k}; "
+            f"use n_nonzero=n_features for a dense truth"
+        )
+    if isinstance(contamination, bool) or not isinstance(contamination, Real):
+        raise TypeError(
+            f"contamination must be a number in [0, 0.5), got {type(contamination).__name__}"
+        )
+    if not 0.0 <= contamination < 0.5:
+        raise ValueError(
+            f"contamination must be in [0, 0.5), got {contamination!r}; "
+            f"pass the fraction of rows to replace, such as 0.1"
+        )
+    return Shape(n, d, k, min(round(float(contamination) * n), (n - 1) // 2))
+
+
+def check_positive(name: str, value: float) -> float:
+    """Return ``value`` as a float, or say that it must be a positive finite number."""
+    if isinstance(value, bool) or not isinstance(value, Real) or not 0 < value < np.inf:
+        raise ValueError(f"{name} must be a positive finite number, got {value!r}")
+    return float(value)
+
+
+def check_count(name: str, value: int) -> int:
+    """Return ``value`` as an int, or say that it must be a positive integer."""
+    return _positive_integer(name, value)
+
+
+def choose_rows(rng: np.random.Generator, shape: Shape) -> BoolArray:
+    """Choose the rows that the adversary replaces; True marks the ones it leaves alone."""
+    inliers = np.ones(shape.n_samples, dtype=np.bool_)
+    inliers[rng.choice(shape.n_samples, shape.n_outliers, replace=False)] = False
+    return inliers
+
+
+def choose_support(
+    rng: np.random.Generator,
+    n_features: int,
+    size: int,
+    avoid: npt.NDArray[np.intp] | None = None,
+) -> npt.NDArray[np.intp]:
+    """Choose ``size`` features at random, those of ``avoid`` only when no others are left."""
+    order = rng.permutation(n_features)
+    if avoid is not None:
+        order = order[np.argsort(np.isin(order, avoid), kind="stable")]
+    return order[:size]
+
+
+def random_signs(rng: np.random.Generator, size: int) -> FloatArray:
+    """Draw ``size`` signs, -1.0 or +1.0 with equal chance."""
+    return 2.0 * rng.integers(0, 2, size).astype(np.float64) - 1.0
+
+
+def _positive_integer(name: str, value: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise TypeError(f"{name} must be an integer, got {type(value).__name__}")
+    if value < 1:
+        raise ValueError(f"{name} must be at least 1, got {value}")
+    return int(value)

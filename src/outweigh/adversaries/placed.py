@@ -1,0 +1,137 @@
+"""Adversaries against a mean that place their outliers: in a ball, at a point, far, scattered.
+
+What is common to all adversaries against a mean is said in :mod:`outweigh.adversaries.means`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from outweigh.adversaries.arguments import RandomState, check_count, check_positive
+from outweigh.adversaries.clean import draw_clean, sparse_shift
+from outweigh.adversaries.inliers import draw_noise
+from outweigh.adversaries.sample import Sample
+
+
+def tight_cluster(
+    n_samples: int,
+    n_features: int,
+    n_nonzero: int,
+    contamination: float,
+    random_state: RandomState = None,
+    *,
+    shift: float = 2.0,
+    radius: float = 0.1,
+    inliers: str = "gaussian",
+) -> Sample:
+    """Put all outliers into a small ball whose centre is off by ``shift`` on some features.
+
+    Parameters
+    ----------
+    shift : float, default=2.0
+        Distance of the ball's centre from the true mean, in random sign, on each of ``n_nonzero``
+        random features.
+    radius : float, default=0.1
+        Radius of the ball; the outliers are uniform in it.
+
+    Examples
+    --------
+    >>> sample = tight_cluster(200, 30, 5, 0.1, random_state=0)
+    >>> bool(np.ptp(sample.X[~sample.inliers], axis=0).max() <= 0.2)
+    True
+    """
+    check_positive("radius", radius)
+    case = draw_clean(n_samples, n_features, n_nonzero, contamination, random_state, inliers)
+    centre = case.mean + sparse_shift(case.rng, case.shape, shift)
+    ball = case.rng.standard_normal((case.shape.n_outliers, case.shape.n_features))
+    ball /= np.linalg.norm(ball, axis=1, keepdims=True)
+    ball *= radius * case.rng.random((len(ball), 1)) ** (1.0 / case.shape.n_features)
+    return case.replace_outliers(centre + ball)
+
+
+def duplicates(
+    n_samples: int,
+    n_features: int,
+    n_nonzero: int,
+    contamination: float,
+    random_state: RandomState = None,
+    *,
+    shift: float = 2.0,
+    inliers: str = "gaussian",
+) -> Sample:
+    """Make every outlier the same point: an ordinary sample, shifted on some features.
+
+    Parameters
+    ----------
+    shift : float, default=2.0
+        What is added to the sample, in random sign, on each of ``n_nonzero`` random features.
+
+    Examples
+    --------
+    >>> sample = duplicates(200, 30, 5, 0.1, random_state=0)
+    >>> len(np.unique(sample.X[~sample.inliers], axis=0))
+    1
+    """
+    case = draw_clean(n_samples, n_features, n_nonzero, contamination, random_state, inliers)
+    point = case.mean + sparse_shift(case.rng, case.shape, shift)
+    point += draw_noise(inliers, case.rng, (1, case.shape.n_features))[0]
+    return case.replace_outliers(np.tile(point, (case.shape.n_outliers, 1)))
+
+
+def far_outliers(
+    n_samples: int,
+    n_features: int,
+    n_nonzero: int,
+    contamination: float,
+    random_state: RandomState = None,
+    *,
+    distance: float = 1e6,
+    inliers: str = "gaussian",
+) -> Sample:
+    """Move all outliers very far along one sparse direction.
+
+    Parameters
+    ----------
+    distance : float, default=1e6
+        Length of the move, along a unit vector on ``n_nonzero`` random features.
+
+    Examples
+    --------
+    >>> sample = far_outliers(200, 30, 5, 0.1, random_state=0)
+    >>> bool(np.linalg.norm(sample.X[~sample.inliers], axis=1).min() > 9e5)
+    True
+    """
+    case = draw_clean(n_samples, n_features, n_nonzero, contamination, random_state, inliers)
+    step = check_positive("distance", distance) / np.sqrt(case.shape.n_nonzero)
+    return case.shift_outliers(sparse_shift(case.rng, case.shape, step))
+
+
+def multi_direction(
+    n_samples: int,
+    n_features: int,
+    n_nonzero: int,
+    contamination: float,
+    random_state: RandomState = None,
+    *,
+    n_directions: int = 10,
+    shift: float = 2.0,
+    inliers: str = "gaussian",
+) -> Sample:
+    """Spread the outliers over several sparse directions, so that no one stands out.
+
+    Parameters
+    ----------
+    n_directions : int, default=10
+        Number of directions; each outlier is shifted along one of them.
+    shift : float, default=2.0
+        Size of the shift, in random sign, on each of a direction's ``n_nonzero`` random features.
+
+    Examples
+    --------
+    >>> multi_direction(200, 30, 5, 0.1, random_state=0).n_outliers
+    20
+    """
+    n_directions = check_count("n_directions", n_directions)
+    case = draw_clean(n_samples, n_features, n_nonzero, contamination, random_state, inliers)
+    shifts = np.stack([sparse_shift(case.rng, case.shape, shift) for _ in range(n_directions)])
+    return case.shift_outliers(shifts[np.arange(case.shape.n_outliers) % n_directions])

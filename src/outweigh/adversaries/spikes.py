@@ -1,0 +1,293 @@
+"""Adversaries against principal components: inliers with spikes, outliers with other spikes.
+
+Each is a function of ``(n_samples, n_features, n_nonzero, contamination, random_state)`` and of
+keyword options; it returns a :class:`~outweigh.adversaries.Sample` whose ``truth`` holds the true
+components as unit rows, orthogonal to each other, and whose ``spikes`` holds the variance along
+each above that of the noise, which is one. All samples have mean zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from outweigh.adversaries.arguments import (
+    RandomState,
+    as_generator,
+    check_count,
+    check_positive,
+    check_shape,
+    choose_rows,
+    choose_support,
+    random_signs,
+)
+from outweigh.adversaries.inliers import draw_noise
+from outweigh.adversaries.sample import FloatArray, Sample
+
+
+def spiked_mixture(
+    n_samples: int,
+    n_features: int,
+    n_nonzero: int,
+    contamination: float,
+    random_state: RandomState = None,
+    *,
+    spike: float | Sequence[float] = 1.0,
+    outlier_spike: float = 10.0,
+    outlier_norm: str = "ones",
+    n_components: int = 1,
+    overlapping: bool = False,
+    n_outlier_spikes: int = 1,
+    signs: str = "positive",
+    inliers: str = "gaussian",
+) -> Sample:
+    """Give inliers the covariance I + sum_j spike_j v_j v_j', outliers I + outlier_spike f f'.
+
+    Every v_j is flat, n_nonzero entries of size 1/sqrt(n_nonzero), on random features; f is flat
+    on n_nonzero features that no v_j uses, as far as there are enough.
+
+    Parameters
+    ----------
+    spike : float or sequence of float, default=1.0
+        Variance added along the true components; one for all, or one for each.
+    outlier_spike : float, default=10.0
+        The factor of f f' in the covariance of the outliers.
+    outlier_norm : {"ones", "unit"}, default="ones"
+        Whether f has entries of size one, so that its variance is n_nonzero * outlier_spike, or
+        length one.
+    n_components : int, default=1
+        Number of true components.
+    overlapping : bool, default=False
+        Whether successive components share about half of their features (and stay orthogonal).
+    n_outlier_spikes : int, default=1
+        Number of directions f, each on features of its own; the outliers have them all.
+    signs : {"positive", "random"}, default="positive"
+        Signs of the entries of v and f.
+
+    Examples
+    --------
+    >>> sample = spiked_mixture(500, 40, 4, 0.1, random_state=0, n_components=2)
+    >>> sample.truth.shape, sample.spikes.tolist(), sample.support.size
+    ((2, 40), [1.0, 1.0], 8)
+    """
+    rng, shape = (
+        as_generator(random_state),
+        check_shape(n_samples, n_features, n_nonzero, contamination),
+    )
+    n_components = check_count("n_components", n_components)
+    n_outlier_spikes = check_count("n_outlier_spikes", n_outlier_spikes)
+    heights = _spikes(spike, n_components)
+    outlier_height = check_positive("outlier_spike", outlier_spike)
+    _check_choice("outlier_norm", outlier_norm, ("ones", "unit"))
+    _check_choice("signs", signs, ("positive", "random"))
+
+    components = _flat_components(rng, shape.n_features, shape.n_nonzero, n_components, overlapping)
+    if signs == "random":
+        components *= random_signs(rng, shape.n_features)
+    wrong = np.zeros((n_outlier_spikes, shape.n_features))
+    taken = np.flatnonzero(components.any(axis=0))
+    for row in wrong:
+        support = choose_support(rng, shape.n_features, shape.n_nonzero, avoid=taken)
+        row[support] = 1.0 if signs == "positive" else random_signs(rng, support.size)
+        taken = np.union1d(taken, support)
+    if outlier_norm == "unit":
+        wrong /= np.sqrt(shape.n_nonzero)
+
+    X = draw_noise(inliers, rng, (shape.n_samples, shape.n_features))
+    kept = choose_rows(rng, shape)
+    _add_spikes(rng, X, kept, np.sqrt(heights)[:, None] * components, inliers)
+    _add_spikes(rng, X, ~kept, np.sqrt(outlier_height) * wrong, inliers)
+    return Sample(X, kept, components, heights)
+
+
+def two_outlier_spikes(
+    n_samples: int,
+    n_features: int,
+    n_nonzero: int,
+    contamination: float,
+    random_state: RandomState = None,
+    *,
+    spike: float = 1.0,
+    outlier_spike: float = 10.0,
+    inliers: str = "gaussian",
+) -> Sample:
+    """As :func:`spiked_mixture` with two unit outlier directions on features of their own.
+
+    Examples
+    --------
+    >>> two_outlier_spikes(500, 40, 4, 0.1, random_state=0).n_outliers
+    50
+    """
+    return spiked_mixture(
+        n_samples,
+        n_features,
+        n_nonzero,
+        contamination,
+        random_state,
+        spike=spike,
+        outlier_spike=outlier_spike,
+        outlier_norm="unit",
+        n_outlier_spikes=2,
+        inliers=inliers,
+    )
+
+
+def spike_and_cluster(
+    n_samples: int,
+    n_features: int,
+    n_nonzero: int,
+    contamination: float,
+    random_state: RandomState = None,
+    *,
+    spike: float = 1.0,
+    distance: float = 6.0,
+    radius: float = 0.1,
+    inliers: str = "gaussian",
+) -> Sample:
+    """Put the outliers of a one-component problem into a small ball away from the origin.
+
+    Parameters
+    ----------
+    spike : float, default=1.0
+        Variance added along the true component, which is flat on ``n_nonzero`` features.
+    distance : float, default=6.0
+        Distance of the ball's centre from the origin, along a flat vector on other features.
+    radius : float, default=0.1
+        Radius of the ball; the outliers are uniform in it.
+
+    Examples
+    --------
+    >>> sample = spike_and_cluster(500, 40, 4, 0.1, random_state=0)
+    >>> bool(np.ptp(sample.X[~sample.inliers], axis=0).max() <= 0.2)
+    True
+    """
+    rng, shape = (
+        as_generator(random_state),
+        check_shape(n_samples, n_features, n_nonzero, contamination),
+    )
+    heights = _spikes(spike, 1)
+    distance, radius = check_positive("distance", distance), check_positive("radius", radius)
+    components = _flat_components(rng, shape.n_features, shape.n_nonzero, 1, overlapping=False)
+    centre = np.zeros(shape.n_features)
+    away = choose_support(rng, shape.n_features, shape.n_nonzero, np.flatnonzero(components[0]))
+    centre[away] = distance / np.sqrt(shape.n_nonzero)
+
+    X = draw_noise(inliers, rng, (shape.n_samples, shape.n_features))
+    kept = choose_rows(rng, shape)
+    _add_spikes(rng, X, kept, np.sqrt(heights)[:, None] * components, inliers)
+    ball = rng.standard_normal((shape.n_outliers, shape.n_features))
+    ball *= radius / np.linalg.norm(ball, axis=1, keepdims=True)
+    X[~kept] = centre + ball * rng.random((len(ball), 1)) ** (1.0 / shape.n_features)
+    return Sample(X, kept, components, heights)
+
+
+def dense_spike(
+    n_samples: int,
+    n_features: int,
+    n_nonzero: int,
+    contamination: float,
+    random_state: RandomState = None,
+    *,
+    spike: float = 1.0,
+    outlier_spike: float = 10.0,
+    outlier_nonzero: int = 10,
+    inliers: str = "gaussian",
+) -> Sample:
+    """Give inliers a spike in a random direction, outliers one on a few features.
+
+    The true component is uniform on the sphere of ``n_nonzero`` random features: of all of them
+    when ``n_nonzero=n_features``, the dense problem.
+
+    Parameters
+    ----------
+    spike, outlier_spike : float, defaults 1.0 and 10.0
+        Variance added along the true component, and along the outliers' unit vector.
+    outlier_nonzero : int, default=10
+        Number of random features of the outliers' flat unit vector; at most n_features are used.
+
+    Examples
+    --------
+    >>> sample = dense_spike(500, 40, 40, 0.1, random_state=0)
+    >>> round(float(np.linalg.norm(sample.truth)), 12)
+    1.0
+    """
+    rng, shape = (
+        as_generator(random_state),
+        check_shape(n_samples, n_features, n_nonzero, contamination),
+    )
+    heights = _spikes(spike, 1)
+    outlier_height = check_positive("outlier_spike", outlier_spike)
+    width = min(check_count("outlier_nonzero", outlier_nonzero), shape.n_features)
+    component = np.zeros((1, shape.n_features))
+    support = choose_support(rng, shape.n_features, shape.n_nonzero)
+    component[0, support] = rng.standard_normal(shape.n_nonzero)
+    component /= np.linalg.norm(component)
+    wrong = np.zeros((1, shape.n_features))
+    wrong[0, choose_support(rng, shape.n_features, width, support)] = 1.0 / np.sqrt(width)
+
+    X = draw_noise(inliers, rng, (shape.n_samples, shape.n_features))
+    kept = choose_rows(rng, shape)
+    _add_spikes(rng, X, kept, np.sqrt(heights)[:, None] * component, inliers)
+    _add_spikes(rng, X, ~kept, np.sqrt(outlier_height) * wrong, inliers)
+    return Sample(X, kept, component, heights)
+
+
+def _add_spikes(
+    rng: np.random.Generator,
+    X: FloatArray,
+    rows: npt.NDArray[np.bool_],
+    directions: FloatArray,
+    inliers: str,
+) -> None:
+    factors = draw_noise(inliers, rng, (int(np.count_nonzero(rows)), len(directions)))
+    used = np.flatnonzero(directions.any(axis=0))
+    X[np.ix_(rows, used)] += factors @ directions[:, used]
+
+
+def _flat_components(
+    rng: np.random.Generator, n_features: int, n_nonzero: int, n_components: int, overlapping: bool
+) -> FloatArray:
+    """Rows flat on successive windows of a random order of the features.
+
+    Two windows share an even number of features, on which the later row alternates its sign
+    while the earlier one does not: that keeps the rows orthogonal.
+    """
+    shared = 2 * (n_nonzero // 4) if overlapping else 0
+    if overlapping and n_components > 1 and shared == 0:
+        raise ValueError(f"overlapping=True needs n_nonzero of 4 or more, got {n_nonzero}")
+    stride = n_nonzero - shared
+    needed = stride * (n_components - 1) + n_nonzero
+    if needed > n_features:
+        raise ValueError(
+            f"n_components={n_components} with n_nonzero={n_nonzero} needs {needed} features, "
+            f"got n_features={n_features}; lower n_components or n_nonzero"
+        )
+    order = rng.permutation(n_features)
+    components = np.zeros((n_components, n_features))
+    for j, row in enumerate(components):
+        window = order[stride * j : stride * j + n_nonzero]
+        row[window] = 1.0 / np.sqrt(n_nonzero)
+        if j > 0:
+            row[window[:shared:2]] *= -1.0
+    return components
+
+
+def _spikes(spike: float | Sequence[float], n_components: int) -> FloatArray:
+    heights = np.atleast_1d(np.asarray(spike, dtype=np.float64))
+    if heights.size == 1:
+        heights = np.repeat(heights, n_components)
+    if heights.shape != (n_components,):
+        raise ValueError(
+            f"spike must be one number or one for each of n_components={n_components}, "
+            f"got {heights.size} numbers"
+        )
+    if not (np.all(heights > 0) and np.all(np.isfinite(heights))):
+        raise ValueError(f"spike must be positive and finite, got {spike!r}")
+    return heights
+
+
+def _check_choice(name: str, value: str, choices: Sequence[str]) -> None:
+    if value not in choices:
+        raise ValueError(f"{name} must be one of {', '.join(choices)}; got {value!r}")

@@ -1,0 +1,81 @@
+"""What users would use instead, and every system the paper compares with.
+
+Each is a scikit-learn estimator whose ``fit(X)`` sets ``location_`` or ``components_``; the two
+oracles ask for the mask of the genuine rows, ``fit(X, inliers=mask)``. Each says what it assumes,
+what its parameters mean and what it costs. :data:`MEAN_BASELINES` and :data:`PCA_BASELINES` list
+them by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from outweigh.baselines.base import PublishesComponents, PublishesLocation
+from outweigh.baselines.covariance import MinCovDetMean
+from outweigh.baselines.filters import FilterMean, FilterSparseMean
+from outweigh.baselines.means import (
+    CoordinatewiseMedian,
+    EmpiricalMean,
+    GeometricMedian,
+    OracleMean,
+    TrimmedMean,
+)
+from outweigh.baselines.pca import EmpiricalPCA, EmpiricalSparsePCA, OraclePCA
+from outweigh.baselines.pca_filters import FilterPCA, FilterSparsePCA
+from outweigh.baselines.pruning import NaivePruning, RansacMean
+from outweigh.baselines.sdp import SdpMean
+from outweigh.baselines.spectral_weights import GradientDescentMean, MultiplicativeWeightsMean
+from outweigh.baselines.thresholding import IterativeTrimmedHardThresholding
+
+MEAN_BASELINES: Mapping[str, type[PublishesLocation]] = MappingProxyType(
+    {
+        "oracle": OracleMean,
+        "empirical": EmpiricalMean,
+        "median": CoordinatewiseMedian,
+        "trimmed": TrimmedMean,
+        "geometric_median": GeometricMedian,
+        "naive_pruning": NaivePruning,
+        "ransac": RansacMean,
+        "filter_sparse": FilterSparseMean,
+        "filter": FilterMean,
+        "trimmed_thresholding": IterativeTrimmedHardThresholding,
+        "sdp": SdpMean,
+        "gradient_descent": GradientDescentMean,
+        "multiplicative_weights": MultiplicativeWeightsMean,
+        "min_cov_det": MinCovDetMean,
+    }
+)
+PCA_BASELINES: Mapping[str, type[PublishesComponents]] = MappingProxyType(
+    {
+        "oracle": OraclePCA,
+        "empirical": EmpiricalPCA,
+        "empirical_sparse": EmpiricalSparsePCA,
+        "filter": FilterPCA,
+        "filter_sparse": FilterSparsePCA,
+    }
+)
+
+__all__ = [
+    "MEAN_BASELINES",
+    "PCA_BASELINES",
+    "CoordinatewiseMedian",
+    "EmpiricalMean",
+    "EmpiricalPCA",
+    "EmpiricalSparsePCA",
+    "FilterMean",
+    "FilterPCA",
+    "FilterSparseMean",
+    "FilterSparsePCA",
+    "GeometricMedian",
+    "GradientDescentMean",
+    "IterativeTrimmedHardThresholding",
+    "MinCovDetMean",
+    "MultiplicativeWeightsMean",
+    "NaivePruning",
+    "OracleMean",
+    "OraclePCA",
+    "RansacMean",
+    "SdpMean",
+    "TrimmedMean",
+]

@@ -1,0 +1,156 @@
+"""Naive pruning, and random halves after it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from outweigh.adversaries import RandomState, as_generator
+from outweigh.baselines.base import (
+    BoolArray,
+    FloatArray,
+    Located,
+    MeanBaseline,
+    check_between,
+    check_max_iter,
+)
+
+
+class NaivePruning(MeanBaseline):
+    """The mean of the rows that are close to the median in every feature ("NP").
+
+    A row is dropped when some feature is sqrt(2 ln(n d / tau)) or more from that feature's
+    median, which happens to a genuine row with chance about tau / n.
+
+    Assumptions: noise of unit variance with Gaussian tails. Sees only outliers that are far in
+    one feature; its error is of the order contamination * sqrt(n_nonzero). Cost: O(n d).
+
+    Parameters
+    ----------
+    n_nonzero : int or None, default=None
+        Number of largest entries to keep; None keeps all.
+    failure_probability : float, default=0.2
+        The tau above.
+
+    Attributes
+    ----------
+    location_ : ndarray of shape (n_features,)
+    support_ : ndarray
+        Indices of the entries kept.
+    inliers_ : ndarray of bool, shape (n_samples,)
+        The rows that were averaged.
+
+    Examples
+    --------
+    >>> NaivePruning().fit([[0.0, 1.0], [1.0, 0.0], [1.0, 1.0], [90.0, 0.0]]).inliers_
+    array([ True,  True,  True, False])
+    """
+
+    def __init__(self, n_nonzero: int | None = None, failure_probability: float = 0.2) -> None:
+        self.n_nonzero = n_nonzero
+        self.failure_probability = failure_probability
+
+    def _locate(self, X: FloatArray) -> Located:
+        tau = check_between("failure_probability", self.failure_probability, 0.0, 1.0)
+        kept = naive_prune(X, np.median(X, axis=0), tau)
+        return Located(X[kept].mean(axis=0), inliers=kept)
+
+
+class RansacMean(MeanBaseline):
+    """The mean of the random half of the rows that most rows are near to.
+
+    After naive pruning the means of ``n_trials - 1`` random halves and the mean of all rows
+    compete; the one with most rows within sqrt(d + sqrt(d)) of it wins.
+
+    Assumptions: noise of unit variance with Gaussian tails. A half without outliers is never
+    drawn in practice, so it gains little over the plain mean and adds the noise of a half. Cost:
+    O(n d n_trials), as two matrix products.
+
+    Parameters
+    ----------
+    n_nonzero : int or None, default=None
+        Number of largest entries to keep; None keeps all.
+    n_trials : int, default=200
+        Number of candidates.
+    failure_probability : float, default=0.2
+        The tau of :class:`NaivePruning`.
+    random_state : int, numpy.random.Generator or None, default=None
+        Draws the halves.
+
+    Attributes
+    ----------
+    location_ : ndarray of shape (n_features,)
+    support_ : ndarray
+        Indices of the entries kept.
+    inliers_ : ndarray of bool, shape (n_samples,)
+        The rows near the winner.
+
+    Examples
+    --------
+    >>> X = np.random.default_rng(0).standard_normal((100, 5))
+    >>> float(abs(RansacMean(random_state=0).fit(X).location_).max()) < 0.5
+    True
+    """
+
+    def __init__(
+        self,
+        n_nonzero: int | None = None,
+        n_trials: int = 200,
+        failure_probability: float = 0.2,
+        random_state: RandomState = None,
+    ) -> None:
+        self.n_nonzero = n_nonzero
+        self.n_trials = n_trials
+        self.failure_probability = failure_probability
+        self.random_state = random_state
+
+    def _locate(self, X: FloatArray) -> Located:
+        tau = check_between("failure_probability", self.failure_probability, 0.0, 1.0)
+        n_trials = check_max_iter(self.n_trials)
+        rng = as_generator(self.random_state)
+        origin = np.median(X, axis=0)
+        kept = naive_prune(X, origin, tau)
+        Z = X[kept] - origin
+        centres = _half_means(Z, n_trials, rng)
+        n_features = Z.shape[1]
+        radius = n_features + np.sqrt(n_features)
+        distances = (
+            np.einsum("ij,ij->i", Z, Z)[:, None]
+            - 2.0 * (Z @ centres.T)
+            + np.einsum("ij,ij->i", centres, centres)
+        )
+        near = distances < radius
+        best = int(np.argmax(np.count_nonzero(near, axis=0)))
+        inliers = kept.copy()
+        inliers[kept] = near[:, best]
+        return Located(origin + centres[best], inliers=inliers)
+
+
+def naive_prune(X: FloatArray, centre: FloatArray, failure_probability: float) -> BoolArray:
+    """Mark the rows within sqrt(2 ln(n d / tau)) of ``centre`` in every feature.
+
+    If they are not even half of the rows the noise is not of unit variance, and the half
+    nearest to ``centre`` in the same sense is marked instead.
+
+    Examples
+    --------
+    >>> naive_prune(np.array([[0.0], [1.0], [60.0]]), np.zeros(1), 0.2)
+    array([ True,  True, False])
+    """
+    n_samples, n_features = X.shape
+    reach = np.abs(X - centre).max(axis=1)
+    kept: BoolArray = reach < np.sqrt(2.0 * np.log(n_samples * n_features / failure_probability))
+    half = (n_samples + 1) // 2
+    if np.count_nonzero(kept) < half:
+        kept = np.zeros(n_samples, dtype=np.bool_)
+        kept[np.argsort(reach, kind="stable")[:half]] = True
+    return kept
+
+
+def _half_means(Z: FloatArray, n_trials: int, rng: np.random.Generator) -> FloatArray:
+    """Return the mean of all rows, then the means of ``n_trials - 1`` random halves."""
+    n_samples = Z.shape[0]
+    half = max(1, n_samples // 2)
+    chosen = np.zeros((n_trials - 1, n_samples))
+    for row in chosen:
+        row[rng.choice(n_samples, half, replace=False, shuffle=False)] = 1.0 / half
+    return np.vstack([Z.mean(axis=0), chosen @ Z])

@@ -1,0 +1,113 @@
+"""Rows that filters have not dropped yet, with their covariance, and the rule for dropping."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from outweigh.baselines.base import BoolArray, FloatArray
+
+
+class SurvivingRows:
+    """The rows of ``Z`` still alive, and their covariance kept up to date.
+
+    Dropping rows subtracts their part from the second moments, so that a round that drops few
+    costs little: the full product is formed once.
+
+    Parameters
+    ----------
+    Z : ndarray of shape (n_samples, n_features)
+        Should be roughly centred, so that the subtraction loses no accuracy.
+    alive : ndarray of bool, shape (n_samples,)
+        The rows to begin with.
+
+    Examples
+    --------
+    >>> rows = SurvivingRows(np.array([[0.0], [2.0], [9.0]]), np.array([True, True, True]))
+    >>> rows.drop(np.array([False, False, True]))
+    1
+    >>> rows.mean, rows.covariance()
+    (array([1.]), array([[2.]]))
+    """
+
+    def __init__(self, Z: FloatArray, alive: BoolArray) -> None:
+        self.indices: npt.NDArray[np.intp] = np.flatnonzero(alive)
+        self._Z = Z
+        self._sum, self._second = self._moments()
+
+    def __len__(self) -> int:
+        return self.indices.size
+
+    @property
+    def mean(self) -> FloatArray:
+        """Mean of the rows alive."""
+        return np.asarray(self._sum / len(self), dtype=np.float64)
+
+    def covariance(self) -> FloatArray:
+        """Return the unbiased covariance of the rows alive."""
+        centred = self._second - np.outer(self._sum, self._sum / len(self))
+        return np.asarray(centred / (len(self) - 1), dtype=np.float64)
+
+    def second_moment(self) -> FloatArray:
+        """Return the average of x x' over the rows alive."""
+        return np.asarray(self._second / len(self), dtype=np.float64)
+
+    def columns(self, features: npt.NDArray[np.intp]) -> FloatArray:
+        """Return some columns of the rows alive."""
+        return self._Z[np.ix_(self.indices, features)]
+
+    def rows(self) -> FloatArray:
+        """Return the rows alive."""
+        return self._Z[self.indices]
+
+    def mask(self) -> BoolArray:
+        """Return True for the rows alive, False for the others."""
+        alive = np.zeros(len(self._Z), dtype=np.bool_)
+        alive[self.indices] = True
+        return alive
+
+    def drop(self, rejected: BoolArray) -> int:
+        """Drop the rows alive that are marked in ``rejected``; return how many they were."""
+        n_dropped = int(np.count_nonzero(rejected))
+        gone = self._Z[self.indices[rejected]]
+        self.indices = self.indices[~rejected]
+        if n_dropped > len(self):
+            self._sum, self._second = self._moments()
+        elif n_dropped:
+            self._sum = self._sum - gone.sum(axis=0)
+            self._second = self._second - gone.T @ gone
+        return n_dropped
+
+    def _moments(self) -> tuple[FloatArray, FloatArray]:
+        alive = self._Z[self.indices]
+        return alive.sum(axis=0), alive.T @ alive
+
+
+def reject_by_false_discovery_rate(
+    tail: FloatArray, rate: float, *, largest_share: float = 0.6
+) -> BoolArray:
+    """Mark the rows whose tail probabilities are too small for their number.
+
+    The rule of Benjamini and Hochberg: with p_(1) <= ... <= p_(n) in order, the i rows of
+    smallest probability are rejected for the largest i with p_(i) <= rate * i / n. If that is
+    more than ``largest_share`` of the rows, the tail bound does not fit and none is rejected.
+
+    Parameters
+    ----------
+    tail : ndarray of shape (n,)
+        For each row a bound on the chance that a genuine one is as extreme; may exceed one.
+    rate : float
+        The false discovery rate.
+    largest_share : float, default=0.6
+
+    Examples
+    --------
+    >>> reject_by_false_discovery_rate(np.array([0.5, 1e-9, 0.9]), 0.1)
+    array([False,  True, False])
+    """
+    ordered = np.sort(tail)
+    ranks = np.arange(1, tail.size + 1)
+    small = np.flatnonzero(ordered <= rate * ranks / tail.size)
+    if small.size == 0 or small[-1] + 1 > largest_share * tail.size:
+        return np.zeros(tail.size, dtype=np.bool_)
+    return np.asarray(tail <= ordered[small[-1]], dtype=np.bool_)

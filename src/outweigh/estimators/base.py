@@ -1,0 +1,203 @@
+"""What the estimators share: parameters, validation, the fit template, the outlier interface."""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from abc import abstractmethod
+from numbers import Integral, Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, OutlierMixin
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+from outweigh.estimators.search import SOLVERS, SearchOptions
+from outweigh.estimators.weighting import Weighting
+from outweigh.protocols import Array, Iterate
+
+__all__ = ["RobustEstimator"]
+
+logger = logging.getLogger("outweigh")
+
+
+class RobustEstimator(OutlierMixin, BaseEstimator):
+    """Base of the four estimators; not for direct use."""
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "contamination": [StrOptions({"auto"}), Interval(Real, 0.0, 0.5, closed="left")],
+        "scale": [StrOptions({"auto", "mad"}), "array-like", None],
+        "solver": [StrOptions(set(SOLVERS))],
+        "refit": ["boolean"],
+        "stop_at_floor": ["boolean"],
+        "working_set": ["boolean"],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0.0, None, closed="neither")],
+        "random_state": ["random_state"],
+        "verbose": ["verbose"],
+    }
+
+    contamination: float | str
+    scale: str | ArrayLike | None
+    solver: str
+    refit: bool
+    stop_at_floor: bool
+    working_set: bool
+    max_iter: int
+    tol: float
+    random_state: int | np.random.RandomState | None
+    verbose: int | bool
+
+    weights_: Array
+    offset_: float
+
+    def fit(
+        self, X: ArrayLike, y: object = None, sample_weight: ArrayLike | None = None
+    ) -> Self:
+        """Find weights under which the rows look clean and read the estimate off them.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : ignored
+        sample_weight : array-like of shape (n_samples,), optional
+            Nonnegative; an integer weight equals that many copies of the row.
+
+        Returns
+        -------
+        self
+            Unchanged if the fit fails.
+        """
+        before = dict(vars(self))
+        try:
+            self._validate_params()
+            rows, weight = self._validate_rows(X, sample_weight)
+            self._fit_rows(rows, weight)
+        except BaseException:
+            vars(self).clear()
+            vars(self).update(before)
+            raise
+        return self
+
+    @abstractmethod
+    def _fit_rows(self, X: NDArray[np.float64], sample_weight: Array) -> None:
+        """Set the fitted attributes; `sample_weight` has at least two positive entries."""
+
+    @abstractmethod
+    def _score_rows(self, X: NDArray[np.float64]) -> Array:
+        """Return the score of validated rows."""
+
+    def score_samples(self, X: ArrayLike) -> Array:
+        """Return how far each row is to be trusted: at most 0, lower is less.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        check_is_fitted(self)
+        rows = validate_data(self, X, reset=False, dtype=np.float64)
+        return self._score_rows(rows)
+
+    def decision_function(self, X: ArrayLike) -> Array:
+        """Return ``score_samples(X) - offset_``: negative for outliers."""
+        return self.score_samples(X) - self.offset_
+
+    def predict(self, X: ArrayLike) -> NDArray[np.intp]:
+        """Return +1 for rows to be trusted and -1 for outliers."""
+        return np.where(self.decision_function(X) < 0, -1, 1)
+
+    def _validate_rows(
+        self, X: ArrayLike, sample_weight: ArrayLike | None
+    ) -> tuple[NDArray[np.float64], Array]:
+        rows = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
+        weight = _check_sample_weight(
+            sample_weight, rows, dtype=np.float64, ensure_non_negative=True
+        )
+        if np.count_nonzero(weight) < 2:
+            raise ValueError(
+                "sample_weight leaves fewer than two samples of positive weight; a robust "
+                "estimate needs at least 2"
+            )
+        if self.scale is not None and not isinstance(self.scale, str):
+            scale = np.asarray(self.scale, dtype=np.float64)
+            if scale.shape != (rows.shape[1],) or not np.all(scale > 0) or np.isinf(scale).any():
+                raise ValueError(
+                    f"scale must hold one positive finite number per feature, shape "
+                    f"({rows.shape[1]},); got shape {scale.shape}"
+                )
+        return rows, weight
+
+    def _options(self, working_set: int) -> SearchOptions:
+        return SearchOptions(
+            solver=self.solver,
+            max_iter=self.max_iter,
+            tol=self.tol,
+            stop_at_floor=self.stop_at_floor,
+            working_set=working_set if self.working_set else 0,
+        )
+
+    def _log(self, iterate: Iterate) -> bool:
+        if self.verbose:
+            logger.info(
+                "%s: evaluation %d, objective %.6g, step %.3g",
+                type(self).__name__,
+                iterate.iteration,
+                iterate.value,
+                iterate.step,
+            )
+        return False
+
+    def _set_weighting(
+        self, X: NDArray[np.float64], sample_weight: Array, positive: NDArray[np.bool_],
+        found: Weighting
+    ) -> None:
+        """Set the attributes that do not depend on what is estimated."""
+        weights = np.zeros(positive.size)
+        weights[positive] = found.weights
+        self.weights_ = weights
+        self.contamination_ = found.contamination
+        self.contamination_bound_ = found.contamination_bound
+        self.objective_ = found.certificate.objective
+        self.noise_floor_ = found.certificate.noise_floor.median
+        self.certificate_ = found.certificate
+        self.n_iter_ = found.result.n_iter
+        self.trace_ = found.result.trace
+        self._score = found.score
+        scores = self._score_rows(X)
+        share = found.contamination if self.contamination == "auto" else float(self.contamination)
+        self.offset_ = _offset(scores[positive], sample_weight[positive], share)
+
+
+def _offset(scores: Array, sample_weight: Array, share: float) -> float:
+    """Return the threshold below which `share` of the sample weight scores, to the nearest row."""
+    order = np.argsort(scores, kind="stable")
+    cumulative = np.cumsum(sample_weight[order]) / sample_weight.sum()
+    below = np.concatenate([[0.0], cumulative])
+    count = int(np.argmin(np.abs(below - share)))
+    ranked = scores[order]
+    if count == 0:
+        return float(np.nextafter(ranked[0], -np.inf))
+    if count == ranked.size:
+        return float(np.nextafter(ranked[-1], np.inf))
+    middle = (ranked[count - 1] + ranked[count]) / 2.0
+    # Between neighbouring floats the mean may round down onto the row to be flagged.
+    return float(middle if middle > ranked[count - 1] else ranked[count])
+
+
+def warn_constant(columns: NDArray[np.intp], n_features: int) -> None:
+    """Warn once of columns that never vary."""
+    constant = np.setdiff1d(np.arange(n_features), columns)
+    if constant.size:
+        shown = ", ".join(map(str, constant[:5])) + (", ..." if constant.size > 5 else "")
+        warnings.warn(
+            f"{constant.size} of {n_features} features are constant (columns {shown}); they are "
+            "left out of the descent and their location is the constant",
+            UserWarning,
+            stacklevel=4,
+        )

@@ -1,0 +1,110 @@
+"""The paper's own way to an unknown contamination: a binary search on it."""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any, ClassVar, Self
+
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
+from sklearn.utils._param_validation import HasMethods, Interval
+
+from outweigh.estimators.base import RobustEstimator
+
+__all__ = ["ContaminationSearch"]
+
+
+class ContaminationSearch(MetaEstimatorMixin, BaseEstimator):
+    """The smallest contamination at which an estimator reaches the level of clean data.
+
+    If the guess is too small, the weights found score much more than clean data does (footnote to
+    Algorithm 1 of the paper), so a binary search finds the least that suffices. It costs one fit a
+    guess, where ``contamination="auto"`` costs two in all.
+
+    Parameters
+    ----------
+    estimator : estimator
+        One of this library, with a parameter ``contamination``.
+    upper : float, default=0.4
+        The largest contamination considered.
+    tol : float, default=0.01
+        The width to which the answer is narrowed.
+
+    Attributes
+    ----------
+    contamination_ : float
+        The smallest contamination found to suffice; `upper` if none did.
+    estimator_ : estimator
+        Fitted at `contamination_`.
+    feasible_ : bool
+        Whether the level of clean data was reached at all.
+    trials_ : list of tuple (contamination, objective, clean)
+        In the order tried.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from outweigh import ContaminationSearch, RobustSparseMean
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((1000, 50))
+    >>> X[:100] += 3.0
+    >>> search = ContaminationSearch(RobustSparseMean(n_nonzero=5)).fit(X)
+    >>> bool(abs(search.contamination_ - 0.1) < 0.03)
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "estimator": [HasMethods(["fit", "set_params"])],
+        "upper": [Interval(Real, 0.0, 0.5, closed="neither")],
+        "tol": [Interval(Real, 0.0, None, closed="neither")],
+    }
+
+    def __init__(
+        self, estimator: RobustEstimator, *, upper: float = 0.4, tol: float = 0.01
+    ) -> None:
+        self.estimator = estimator
+        self.upper = upper
+        self.tol = tol
+
+    def fit(
+        self, X: ArrayLike, y: object = None, sample_weight: ArrayLike | None = None
+    ) -> Self:
+        """Search for the smallest sufficient contamination.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : ignored
+        sample_weight : array-like of shape (n_samples,), optional
+
+        Returns
+        -------
+        self
+        """
+        self._validate_params()
+        trials: list[tuple[float, float, bool]] = []
+
+        def tried(contamination: float) -> RobustEstimator:
+            fitted = clone(self.estimator).set_params(contamination=contamination)
+            fitted.fit(X, sample_weight=sample_weight)
+            clean = bool(fitted.certificate_.clean)
+            trials.append((contamination, float(fitted.objective_), clean))
+            return fitted
+
+        best = tried(0.0)
+        low, high = 0.0, 0.0
+        if not trials[-1][2]:
+            best, high = tried(self.upper), self.upper
+        feasible = trials[-1][2]
+        while feasible and high - low > self.tol:
+            middle = (low + high) / 2.0
+            fitted = tried(middle)
+            if trials[-1][2]:
+                best, high = fitted, middle
+            else:
+                low = middle
+        self.contamination_ = high
+        self.estimator_ = best
+        self.feasible_ = feasible
+        self.trials_ = trials
+        return self

@@ -1,0 +1,396 @@
+"""Robust means, dense and sparse."""
+
+from __future__ import annotations
+
+import warnings
+from abc import abstractmethod
+from numbers import Integral
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtri
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from outweigh import objectives
+from outweigh.estimators.base import RobustEstimator, warn_constant
+from outweigh.estimators.preparation import (
+    Prepared,
+    Standardizer,
+    prepare,
+    standardizer_for,
+)
+from outweigh.estimators.weighting import Weighting, find_weighting
+from outweigh.objectives import MomentObjective
+from outweigh.protocols import Array, Samples
+from outweigh.scaling import refined_scales
+from outweigh.selection import top_k_indices
+
+__all__ = ["RobustMean", "RobustSparseMean"]
+
+
+class _RobustMeanBase(RobustEstimator):
+    """The fit template of both means."""
+
+    location_: Array
+
+    @abstractmethod
+    def _find(self, prepared: Prepared, sample_weight: Array) -> Weighting:
+        """Return weights for samples in units of the noise."""
+
+    @abstractmethod
+    def _read_out(self, mean: Array, scale: Array, n_effective: float) -> Array:
+        """Return the estimate on the varying columns from the weighted mean there."""
+
+    def _fit_rows(self, X: NDArray[np.float64], sample_weight: Array) -> None:
+        positive = sample_weight > 0
+        rows = X if positive.all() else X[positive]
+        weight = sample_weight[positive]
+        scale = self.scale if self.scale is None or isinstance(self.scale, str) else np.asarray(
+            self.scale, dtype=np.float64
+        )
+        standardizer = standardizer_for(rows, weight, scale, self.random_state)
+        warn_constant(standardizer.columns, X.shape[1])
+        prepared = prepare(rows, weight, standardizer)
+        found = self._find(prepared, weight)
+        if isinstance(self.scale, str) and self.scale == "auto":
+            standardizer, found = self._refine_scale(rows, weight, prepared, found)
+        location = rows[0].copy()
+        n_effective = 1.0 / float(np.sum(found.weights**2 / weight))
+        weighted_mean = found.score.centre * standardizer.scale + standardizer.origin
+        location[standardizer.columns] = self._read_out(
+            weighted_mean, standardizer.scale, n_effective
+        )
+        self.location_ = location
+        self.scale_ = np.ones(X.shape[1])
+        self.scale_[standardizer.columns] = standardizer.scale
+        self._set_weighting(X, sample_weight, positive, found)
+
+    def _refine_scale(
+        self,
+        rows: NDArray[np.float64],
+        weight: Array,
+        prepared: Prepared,
+        found: Weighting,
+    ) -> tuple[Standardizer, Weighting]:
+        """Fit once more where the weights found show that the scales were wrong."""
+        variances = prepared.samples.variances(found.weights)
+        n_effective = 1.0 / float(np.sum(found.weights**2 / weight))
+        kurtosis = prepared.samples.typical_kurtosis(found.weights)
+        factor = refined_scales(variances, n_effective, kurtosis)
+        if factor is None:
+            return prepared.standardizer, found
+        standardizer = prepared.standardizer.rescaled(factor)
+        return standardizer, self._find(prepare(rows, weight, standardizer), weight)
+
+    def _score_rows(self, X: NDArray[np.float64]) -> Array:
+        return self._score(X)
+
+    def _known_contamination(self) -> float | None:
+        return None if self.contamination == "auto" else float(self.contamination)
+
+
+class RobustMean(_RobustMeanBase):
+    r"""Mean of data of which a fraction of the rows is arbitrarily wrong.
+
+    Weights :math:`w` in the capped simplex are sought for which the weighted covariance
+    :math:`S_w` has no direction of unexplained variance, by minimising the spectral norm
+    :math:`\|S_w - I\|_2` in units of the noise; the estimate is the weighted mean. Any approximate
+    stationary point is within :math:`O(\epsilon\sqrt{\log 1/\epsilon})` of the true mean, in any
+    dimension, given :math:`n \gtrsim d / \epsilon^2` samples.
+
+    Parameters
+    ----------
+    contamination : float in [0, 0.5) or "auto", default="auto"
+        The largest share of rows that may be wrong. "auto" estimates it.
+    scale : {"auto", "mad"}, array of shape (n_features,) or None, default="auto"
+        The noise of each feature. "auto" leaves data of unit noise alone and else uses robust
+        scales, estimated again with the weights found; "mad" always divides by the median absolute
+        deviation; None never divides.
+    solver : {"polyak", "backtracking", "constant", "mirror"}, default="polyak"
+        "polyak" steps toward the level of clean data, "backtracking" halves steps that fail,
+        "constant" is the step of the paper's theorem, "mirror" is entropic mirror descent.
+    refit : bool, default=True
+        After the descent, trim along the direction in which the removed rows differ.
+    stop_at_floor : bool, default=True
+        End the descent at the level of clean data instead of at a stationary point.
+    working_set : bool, default=True
+        Has no effect here; it is shared with the sparse estimators.
+    max_iter : int, default=300
+        Evaluations of the objective allowed.
+    tol : float, default=1e-3
+        Relative progress below which a descent has converged.
+    random_state : int, RandomState or None, default=None
+        Chooses the rows that origin and scales are read off when X is very large.
+    verbose : bool or int, default=False
+        Log each evaluation at level INFO to the logger ``outweigh``.
+
+    Attributes
+    ----------
+    location_ : ndarray of shape (n_features,)
+        The estimate, in the units of X.
+    weights_ : ndarray of shape (n_samples,)
+        The weight of each row.
+    contamination_ : float
+        The share of the sample weight removed: total variation of `weights_` from uniform.
+    contamination_bound_ : float
+        The share that could have been removed.
+    scale_ : ndarray of shape (n_features,)
+        The noise that each feature was divided by.
+    objective_, noise_floor_ : float
+        The objective at the weights, and the median level of clean data.
+    certificate_ : Certificate
+        How good the weights are; ``str(est.certificate_)`` is a verdict for a person.
+    n_iter_ : int
+    trace_ : tuple of Iterate
+    offset_ : float
+        ``predict`` flags rows whose score is below it.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+
+    References
+    ----------
+    Cheng, Diakonikolas, Ge, Gupta, Kane, Soltanolkotabi, "Outlier-Robust Sparse Estimation via
+    Non-Convex Optimization", NeurIPS 2022, Appendix D; Cheng, Diakonikolas, Ge, Soltanolkotabi,
+    "High-Dimensional Robust Mean Estimation via Gradient Descent", ICML 2020.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from outweigh import RobustMean
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((1000, 20))
+    >>> X[:100] += 2.0
+    >>> est = RobustMean().fit(X)
+    >>> bool(np.linalg.norm(est.location_) < 0.5 * np.linalg.norm(X.mean(axis=0)))
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        contamination: float | str = "auto",
+        scale: str | ArrayLike | None = "auto",
+        solver: str = "polyak",
+        refit: bool = True,
+        stop_at_floor: bool = True,
+        working_set: bool = True,
+        max_iter: int = 300,
+        tol: float = 1e-3,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int | bool = False,
+    ) -> None:
+        self.contamination = contamination
+        self.scale = scale
+        self.solver = solver
+        self.refit = refit
+        self.stop_at_floor = stop_at_floor
+        self.working_set = working_set
+        self.max_iter = max_iter
+        self.tol = tol
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _find(self, prepared: Prepared, sample_weight: Array) -> Weighting:
+        return find_weighting(
+            prepared,
+            sample_weight,
+            objectives.mean,
+            self._known_contamination(),
+            self._options(0),
+            separate_sparse=False if self.refit else None,
+            callback=self._log,
+        )
+
+    def _read_out(self, mean: Array, scale: Array, n_effective: float) -> Array:
+        return mean
+
+
+class RobustSparseMean(_RobustMeanBase):
+    r"""Sparse mean of data of which a fraction of the rows is arbitrarily wrong.
+
+    Algorithm 1 of the paper: weights are sought that minimise :math:`\|S_w - I\|_{F,k,k}`, the
+    Frobenius norm of the k largest entries in each of k rows; the estimate keeps the k largest
+    entries of the weighted mean. It needs about :math:`k^2 \log d` samples instead of d.
+
+    The mean is sparse about zero: subtract a known baseline first.
+
+    Parameters
+    ----------
+    n_nonzero : int or "auto", default="auto"
+        The number k of nonzero entries of the mean. "auto" counts the entries of the weighted mean
+        that exceed, in units of their noise, the largest of n_features Gaussians at level 0.05;
+        it may find none. An integer above n_features is clipped with a warning.
+    contamination : float in [0, 0.5) or "auto", default="auto"
+        The largest share of rows that may be wrong. "auto" estimates it.
+    scale : {"auto", "mad"}, array of shape (n_features,) or None, default="auto"
+        The noise of each feature. "auto" leaves data of unit noise alone and else uses robust
+        scales, estimated again with the weights found; "mad" always divides by the median absolute
+        deviation; None never divides. The support is chosen in units of the noise.
+    solver : {"polyak", "backtracking", "constant", "mirror"}, default="polyak"
+        "polyak" steps toward the level of clean data, "backtracking" halves steps that fail,
+        "constant" is the step of the paper's theorem, "mirror" is entropic mirror descent.
+    refit : bool, default=True
+        After the descent, trim along the direction in which the removed rows differ.
+    stop_at_floor : bool, default=True
+        End the descent at the level of clean data instead of at a stationary point.
+    working_set : bool, default=True
+        Descend on the features that carry the evidence and verify on all.
+    max_iter : int, default=300
+        Evaluations of the objective allowed.
+    tol : float, default=1e-3
+        Relative progress below which a descent has converged.
+    random_state : int, RandomState or None, default=None
+        Chooses the rows that origin and scales are read off when X is very large.
+    verbose : bool or int, default=False
+        Log each evaluation at level INFO to the logger ``outweigh``.
+
+    Attributes
+    ----------
+    location_ : ndarray of shape (n_features,)
+        The estimate, in the units of X: zero outside `support_`, except that a constant feature
+        has its constant.
+    support_ : ndarray of shape (n_nonzero_,)
+        The features of the nonzero entries.
+    n_nonzero_ : int
+        The number of nonzero entries given or found.
+    weights_ : ndarray of shape (n_samples,)
+        The weight of each row.
+    contamination_ : float
+        The share of the sample weight removed: total variation of `weights_` from uniform.
+    contamination_bound_ : float
+        The share that could have been removed.
+    scale_ : ndarray of shape (n_features,)
+        The noise that each feature was divided by.
+    objective_, noise_floor_ : float
+        The objective at the weights, and the median level of clean data.
+    certificate_ : Certificate
+        How good the weights are; ``str(est.certificate_)`` is a verdict for a person.
+    n_iter_ : int
+    trace_ : tuple of Iterate
+    offset_ : float
+        ``predict`` flags rows whose score is below it.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+
+    Notes
+    -----
+    ``refit=False, solver="constant", stop_at_floor=False, working_set=False`` is the plain
+    algorithm of the paper.
+
+    References
+    ----------
+    Cheng, Diakonikolas, Ge, Gupta, Kane, Soltanolkotabi, "Outlier-Robust Sparse Estimation via
+    Non-Convex Optimization", NeurIPS 2022, Algorithm 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from outweigh import RobustSparseMean
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((2000, 100))
+    >>> X[:, :5] += 1.0
+    >>> X[:200] -= 2.0
+    >>> est = RobustSparseMean(n_nonzero=5).fit(X)
+    >>> est.support_
+    array([0, 1, 2, 3, 4])
+    >>> round(est.contamination_, 2)
+    0.1
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **RobustEstimator._parameter_constraints,
+        "n_nonzero": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
+    }
+
+    # How often the number of entries is counted again with better weights.
+    _COUNTS = 3
+
+    def __init__(
+        self,
+        n_nonzero: int | str = "auto",
+        *,
+        contamination: float | str = "auto",
+        scale: str | ArrayLike | None = "auto",
+        solver: str = "polyak",
+        refit: bool = True,
+        stop_at_floor: bool = True,
+        working_set: bool = True,
+        max_iter: int = 300,
+        tol: float = 1e-3,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int | bool = False,
+    ) -> None:
+        self.n_nonzero = n_nonzero
+        self.contamination = contamination
+        self.scale = scale
+        self.solver = solver
+        self.refit = refit
+        self.stop_at_floor = stop_at_floor
+        self.working_set = working_set
+        self.max_iter = max_iter
+        self.tol = tol
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _find(self, prepared: Prepared, sample_weight: Array) -> Weighting:
+        if self.n_nonzero != "auto":
+            return self._find_with(prepared, sample_weight, self._clipped(prepared))
+        standardizer = prepared.standardizer
+        baseline = standardizer.origin / standardizer.scale
+        n_effective = float(sample_weight.sum())
+        k = max(1, min(_count_significant(baseline, n_effective), baseline.size // 4))
+        for _ in range(self._COUNTS):
+            found = self._find_with(prepared, sample_weight, k)
+            n_effective = 1.0 / float(np.sum(found.weights**2 / sample_weight))
+            counted = max(1, _count_significant(found.score.centre + baseline, n_effective))
+            if abs(counted - k) <= 0.2 * k:
+                break
+            k = counted
+        return found
+
+    def _find_with(self, prepared: Prepared, sample_weight: Array, k: int) -> Weighting:
+        def make_objective(samples: Samples) -> MomentObjective:
+            return objectives.sparse_mean(samples, k)
+
+        return find_weighting(
+            prepared,
+            sample_weight,
+            make_objective,
+            self._known_contamination(),
+            self._options(3 * k),
+            separate_sparse=True if self.refit else None,
+            callback=self._log,
+        )
+
+    def _clipped(self, prepared: Prepared) -> int:
+        k, d = int(self.n_nonzero), prepared.samples.n_features
+        if k > self.n_features_in_:
+            warnings.warn(
+                f"n_nonzero={k} is larger than the number of features {self.n_features_in_}; "
+                f"{self.n_features_in_} is used",
+                UserWarning,
+                stacklevel=5,
+            )
+        return max(1, min(k, d))
+
+    def _read_out(self, mean: Array, scale: Array, n_effective: float) -> Array:
+        z = mean / scale
+        if self.n_nonzero == "auto":
+            k = _count_significant(z, n_effective)
+        else:
+            k = min(int(self.n_nonzero), z.size)
+        chosen = top_k_indices(z, k)
+        self.n_nonzero_ = int(chosen.size)
+        self.support_ = chosen
+        location = np.zeros_like(mean)
+        location[chosen] = mean[chosen]
+        return location
+
+
+def _count_significant(z: Array, n_effective: float) -> int:
+    """Return how many entries exceed the largest of as many Gaussians N(0, 1/n) at level 0.05."""
+    if z.size == 0:
+        return 0
+    threshold = -float(ndtri(0.05 / (2.0 * z.size))) / np.sqrt(n_effective)
+    return int(np.count_nonzero(np.abs(z) > threshold))

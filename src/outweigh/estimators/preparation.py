@@ -1,0 +1,141 @@
+"""What happens to X before the descent: constant columns, scale, origin, pruning."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_random_state
+
+from outweigh.moments import DenseSamples
+from outweigh.protocols import Array
+from outweigh.pruning import midmean, pruned_rows, pruning_radius_sq
+from outweigh.scaling import looks_unit_noise, robust_scales
+
+__all__ = ["Prepared", "Standardizer", "prepare", "standardizer_for"]
+
+# Origin and scales are read off a random part of the rows when there are more values than this.
+_SUBSAMPLE_VALUES = 10_000_000
+_SUBSAMPLE_ROWS = 4096
+# In units of the noise. Beyond the first, values are as good as infinite; beyond the second, sums
+# of fourth powers of what is left after pruning would overflow.
+_INFINITE = 1e100
+_TOO_LARGE = 1e70
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Standardizer:
+    """The map from a row of X to the units of the noise: z = (x[columns] - origin) / scale."""
+
+    columns: NDArray[np.intp]
+    origin: Array
+    scale: Array
+
+    def apply(self, X: NDArray[np.floating]) -> Array:
+        """Return the standardised rows, shape (n, len(columns)); a new array."""
+        part = X if self.columns.size == X.shape[1] else X[:, self.columns]
+        with np.errstate(over="ignore"):
+            z = np.subtract(part, self.origin, dtype=np.float64)
+            if np.any(self.scale != 1.0):
+                z /= self.scale
+        return np.clip(z, -_INFINITE, _INFINITE, out=z)
+
+    def rescaled(self, factor: Array) -> Standardizer:
+        """Return the map with every scale multiplied by `factor`."""
+        return Standardizer(self.columns, self.origin, self.scale * factor)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Prepared:
+    """Samples in units of the noise, and the rows that are too far out to be among them."""
+
+    standardizer: Standardizer
+    samples: DenseSamples
+    radius_sq: float
+    far: Array
+
+    def pruned(self, sample_weight: Array, contamination: float) -> NDArray[np.intp]:
+        """Return the rows to prune at a contamination: farthest first, never more than allowed."""
+        return pruned_rows(self.far, self.radius_sq, sample_weight, contamination)
+
+
+def standardizer_for(
+    X: NDArray[np.float64],
+    sample_weight: Array,
+    scale: str | Array | None,
+    random_state: int | np.random.RandomState | None,
+) -> Standardizer:
+    """Return the map to the units of the noise, before any weights are known.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, d)
+    sample_weight : ndarray of shape (n,)
+        Positive.
+    scale : {"auto", "mad"}, array of shape (d,) or None
+    random_state : int, RandomState or None
+        Chooses the rows that the origin is read off when there are very many.
+    """
+    columns = np.flatnonzero(X.max(axis=0) != X.min(axis=0))
+    rows = _subsample(X.shape[0], X.shape[1], random_state)
+    part = (X if rows is None else X[rows])[:, columns]
+    weight = sample_weight if rows is None else sample_weight[rows]
+    scales = np.ones(columns.size)
+    if isinstance(scale, str) and columns.size:
+        by_deviation, by_deciles = robust_scales(part, weight)
+        if scale == "mad" or not looks_unit_noise(by_deviation, by_deciles):
+            scales = _positive(by_deviation, by_deciles, part)
+    elif scale is not None and not isinstance(scale, str):
+        scales = np.asarray(scale, dtype=np.float64)[columns]
+    origin = midmean(part, weight) if columns.size else np.empty(0)
+    return Standardizer(columns, origin, scales)
+
+
+def prepare(X: NDArray[np.float64], sample_weight: Array, standardizer: Standardizer) -> Prepared:
+    """Return the samples in units of the noise, ready for a descent.
+
+    Rows beyond the pruning radius are zeroed in the samples only where `Prepared.pruned` names
+    them; see `without_pruned`.
+    """
+    samples = DenseSamples(standardizer.apply(X))
+    distances = samples.squared_distances(np.zeros(samples.n_features))
+    radius_sq = pruning_radius_sq(float(sample_weight.sum()), max(samples.n_features, 1))
+    return Prepared(standardizer, samples, radius_sq, distances)
+
+
+def without_pruned(prepared: Prepared, pruned: NDArray[np.intp]) -> DenseSamples:
+    """Return samples in which pruned rows, whose weight is zero, hold zeros and not 1e300."""
+    if pruned.size == 0:
+        _refuse_huge(prepared.far)
+        return prepared.samples
+    array = prepared.samples.array.copy()
+    array[pruned] = 0.0
+    _refuse_huge(np.delete(prepared.far, pruned))
+    return DenseSamples(array)
+
+
+def _refuse_huge(squared_distances: Array) -> None:
+    largest = float(np.sqrt(squared_distances.max(initial=0.0)))
+    if largest > _TOO_LARGE:
+        raise ValueError(
+            f"X: rows as far as {largest:.1e} noise units out remain after pruning as many as "
+            "contamination allows, too far for second moments in floating point; raise "
+            "contamination, pass scale, or remove those rows"
+        )
+
+
+def _subsample(
+    n: int, d: int, random_state: int | np.random.RandomState | None
+) -> NDArray[np.intp] | None:
+    if n * d <= _SUBSAMPLE_VALUES or n <= _SUBSAMPLE_ROWS:
+        return None
+    chosen = check_random_state(random_state).permutation(n)[:_SUBSAMPLE_ROWS]
+    return np.sort(chosen)
+
+
+def _positive(by_deviation: Array, by_deciles: Array, part: Array) -> Array:
+    """Return the first positive scale of each column: deviations, deciles, or the spread."""
+    with np.errstate(over="ignore"):
+        fallback = np.where(by_deciles > 0, by_deciles, part.max(axis=0) - part.min(axis=0))
+    return np.where(by_deviation > 0, by_deviation, np.minimum(fallback, np.finfo(float).max))

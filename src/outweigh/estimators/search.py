@@ -1,0 +1,224 @@
+"""From samples to weights: the descent that every estimator runs, at a known contamination."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from outweigh.capped_simplex import CappedSimplex
+from outweigh.noise_floor import NoiseFloor, noise_floor
+from outweigh.norms import KyFan
+from outweigh.norms.spectral import largest_eigenpairs
+from outweigh.objectives import MomentObjective
+from outweigh.protocols import Array, Callback, Iterate, Objective, Result, StepRule, Update
+from outweigh.solvers import (
+    Backtracking,
+    Constant,
+    EntropicMirror,
+    Polyak,
+    ProjectedSubgradient,
+    WorkingSet,
+    descend,
+    descend_on_working_set,
+)
+
+__all__ = ["SOLVERS", "SearchOptions", "find_weights", "floor_at"]
+
+SOLVERS = ("polyak", "backtracking", "constant", "mirror")
+
+# A descent on a working set ends after this many steps: the next full pass is better informed.
+_STEPS_PER_ROUND = 15
+# Verified weights may score this much above the median of clean data.
+_ABOVE_MEDIAN = 1.05
+
+
+@dataclass(frozen=True, slots=True)
+class SearchOptions:
+    """How to descend; the defaults are those of the estimators.
+
+    Attributes
+    ----------
+    solver : {"polyak", "backtracking", "constant", "mirror"}
+    max_iter : int
+        Evaluations of the objective on all features or on a working set.
+    tol : float
+        Relative progress below which a descent has converged.
+    stop_at_floor : bool
+        End at the level of clean data instead of at a stationary point.
+    working_set : int
+        Features added by each full pass; 0 descends on all features at once.
+    kurtosis : float
+        Of a typical clean feature, for the level of clean data.
+    """
+
+    solver: str = "polyak"
+    max_iter: int = 300
+    tol: float = 1e-3
+    stop_at_floor: bool = True
+    working_set: int = 0
+    kurtosis: float = 3.0
+
+
+def floor_at(
+    objective: MomentObjective, domain: CappedSimplex, weights: Array, kurtosis: float
+) -> NoiseFloor:
+    """Return the level of clean data for as many effective samples as `weights` leave."""
+    n_effective = domain.n_effective(weights)
+    return noise_floor(objective.norm, n_effective, objective.n_features, kurtosis)
+
+
+def find_weights(
+    objective: MomentObjective,
+    domain: CappedSimplex,
+    options: SearchOptions,
+    callback: Callback | None = None,
+) -> Result:
+    """Descend from the reference weights to the level of clean data, or as far as it goes.
+
+    Parameters
+    ----------
+    objective : MomentObjective
+    domain : CappedSimplex
+    options : SearchOptions
+    callback : callable, optional
+        Sees every iterate, also those on a working set.
+
+    Returns
+    -------
+    Result
+    """
+    start = domain.reference()
+    update = _update(options, domain)
+    if _use_working_set(objective, options):
+        return _descend_in_rounds(objective, domain, options, update, start, callback)
+    rule = _rule(objective, domain, options, start, objective)
+
+    def reached(value: float, weights: Array) -> bool:
+        return options.stop_at_floor and _is_clean(
+            value, weights, start, objective, domain, options, 1.0
+        )
+
+    return descend(
+        _spread_over_ties(objective, domain, options, start),
+        update,
+        rule,
+        start,
+        max_iter=options.max_iter,
+        reached=reached,
+        callback=callback,
+    )
+
+
+def _use_working_set(objective: MomentObjective, options: SearchOptions) -> bool:
+    # With more than half the features in the working set, restricting them saves nothing.
+    return 0 < 2 * options.working_set <= objective.n_features
+
+
+def _descend_in_rounds(
+    objective: MomentObjective,
+    domain: CappedSimplex,
+    options: SearchOptions,
+    update: Update,
+    start: Array,
+    callback: Callback | None,
+) -> Result:
+    spent = 0
+
+    def counted(iterate: Iterate) -> bool:
+        nonlocal spent
+        spent += 1
+        wish = callback(replace(iterate, iteration=spent)) if callback is not None else False
+        return bool(wish)
+
+    def inner(restricted: Objective, weights: Array, n_features: int) -> Result:
+        assert isinstance(restricted, MomentObjective)
+        level = floor_at(restricted, domain, weights, options.kurtosis).median
+        steps = _STEPS_PER_ROUND if options.stop_at_floor else options.max_iter
+        return descend(
+            restricted,
+            update,
+            _rule(restricted, domain, options, weights, objective),
+            weights,
+            max_iter=max(1, min(steps, options.max_iter - spent)),
+            reached=(lambda value, _: value <= level) if options.stop_at_floor else None,
+            callback=counted,
+        )
+
+    def reached(value: float, weights: Array) -> bool:
+        return spent >= options.max_iter or (
+            options.stop_at_floor
+            and _is_clean(value, weights, start, objective, domain, options, _ABOVE_MEDIAN)
+        )
+
+    rounds = WorkingSet(options.working_set)
+    return descend_on_working_set(objective, inner, start, reached, rounds)
+
+
+def _is_clean(
+    value: float,
+    weights: Array,
+    start: Array,
+    objective: MomentObjective,
+    domain: CappedSimplex,
+    options: SearchOptions,
+    slack: float,
+) -> bool:
+    floor = floor_at(objective, domain, weights, options.kurtosis)
+    # Untouched weights are left alone unless clean data would hardly ever score as high.
+    return value <= (floor.upper if weights is start else slack * floor.median)
+
+
+def _update(options: SearchOptions, domain: CappedSimplex) -> Update:
+    return EntropicMirror(domain) if options.solver == "mirror" else ProjectedSubgradient(domain)
+
+
+def _spread_over_ties(
+    objective: MomentObjective, domain: CappedSimplex, options: SearchOptions, start: Array
+) -> MomentObjective:
+    """Let a spectral norm spread its subgradient over all directions above the clean level."""
+    if isinstance(objective.norm, KyFan) and objective.norm.rank == 1 and options.stop_at_floor:
+        level = floor_at(objective, domain, start, options.kurtosis).median
+        return replace(objective, norm=KyFan(1, level=level))
+    return objective
+
+
+def _rule(
+    objective: MomentObjective,
+    domain: CappedSimplex,
+    options: SearchOptions,
+    weights: Array,
+    full: MomentObjective,
+) -> StepRule:
+    if options.solver == "backtracking":
+        return Backtracking(tol=options.tol)
+    if options.solver == "constant":
+        return _constant_step(full, domain, options, weights)
+    target = 0.0
+    if options.stop_at_floor:
+        target = floor_at(objective, domain, weights, options.kurtosis).median
+    return Polyak(target, tol=options.tol)
+
+
+def _constant_step(
+    objective: MomentObjective, domain: CappedSimplex, options: SearchOptions, weights: Array
+) -> Constant:
+    """Return the paper's step, with the L and beta of its lemmas evaluated on this data."""
+    samples = objective.samples
+    total = float(domain.metric.sum())
+    second = samples.moment(domain.metric / total, centred=False)
+    # |X|_2^2, and the largest |x_i|^2 as the lemmas need it.
+    spectral_sq = total * float(largest_eigenpairs(second, 1)[0][0])
+    row_sq = float(samples.squared_distances(np.zeros(samples.n_features)).max())
+    if spectral_sq <= 0.0 or row_sq <= 0.0:
+        return Constant(0.0)
+    n = domain.n_effective(weights)
+    if not objective.centred:
+        # D has radius O(sqrt(eps / n)); eps is what the caps leave above the sample weights.
+        slack = max(float(domain.caps.sum()) - 1.0, 0.0)
+        radius = math.sqrt(slack / (1.0 + slack) / n)
+        return Constant.convex(radius, math.sqrt(n) * row_sq, options.max_iter)
+    lipschitz = math.sqrt(n) * row_sq + 2.0 * spectral_sq / math.sqrt(n)
+    gap = objective.evaluate(weights).value
+    return Constant.weakly_convex(gap, lipschitz, 2.0 * spectral_sq, options.max_iter)

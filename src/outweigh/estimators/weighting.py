@@ -1,0 +1,161 @@
+"""Weights for prepared samples, at a given contamination or at one found on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from outweigh.capped_simplex import CappedSimplex
+from outweigh.certificates import Certificate, stationarity, theorem_stationarity
+from outweigh.estimators.preparation import Prepared, without_pruned
+from outweigh.estimators.scoring import RowScore, row_score
+from outweigh.estimators.search import SearchOptions, find_weights, floor_at
+from outweigh.objectives import MomentObjective
+from outweigh.protocols import Array, Callback, Result, Samples
+from outweigh.separation import Cut, separate
+
+__all__ = ["Weighting", "find_weighting"]
+
+AUTO_BOUND = 0.35
+"""The contamination assumed at first where it is to be estimated."""
+
+# The estimate by total variation falls short of the contamination where outliers overlap the clean
+# rows; the last step may remove this much more.
+_ROOM_FACTOR, _ROOM = 1.15, 0.01
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Weighting:
+    """Weights with everything a fitted estimator says about them."""
+
+    weights: Array
+    contamination: float
+    contamination_bound: float
+    result: Result
+    certificate: Certificate
+    score: RowScore
+
+
+def find_weighting(
+    prepared: Prepared,
+    sample_weight: Array,
+    make_objective: Callable[[Samples], MomentObjective],
+    contamination: float | None,
+    options: SearchOptions,
+    *,
+    separate_sparse: bool | None,
+    callback: Callback | None = None,
+) -> Weighting:
+    """Find weights under which the samples look clean.
+
+    Parameters
+    ----------
+    prepared : Prepared
+    sample_weight : ndarray of shape (n,)
+    make_objective : callable
+        From samples to the objective.
+    contamination : float or None
+        The share of wrong rows; None estimates it: descend under a loose bound, take the total
+        variation of the weights from uniform as the share, and descend again under that.
+    options : SearchOptions
+    separate_sparse : bool or None
+        Trim along the direction of the removed rows, on few features or on all; None does not.
+    callback : callable, optional
+
+    Returns
+    -------
+    Weighting
+    """
+    bound = AUTO_BOUND if contamination is None else contamination
+    domain, objective = _problem(prepared, sample_weight, make_objective, bound)
+    options = _with_kurtosis(options, objective.samples, domain)
+    result = find_weights(objective, domain, options, callback)
+    removed = domain.total_variation(result.weights)
+    if contamination is None and removed > 0.0:
+        bound = min(removed, AUTO_BOUND)
+        domain, objective = _problem(prepared, sample_weight, make_objective, bound)
+        result = find_weights(objective, domain, options, callback)
+        bound = max(bound, min(_ROOM_FACTOR * removed + _ROOM, AUTO_BOUND))
+        domain, _ = _problem(prepared, sample_weight, make_objective, bound)
+    weights, cuts = result.weights, ()
+    if separate_sparse is not None and _moved(result):
+        weights, cuts = separate(
+            objective.samples, domain, result.weights, sparse=separate_sparse
+        )
+    certificate, weights, cuts = _verify(
+        objective, domain, result, weights, cuts, bound, options.kurtosis
+    )
+    score = row_score(
+        prepared.standardizer,
+        objective.samples,
+        domain,
+        weights,
+        prepared.radius_sq,
+        result.force,
+        result.drift,
+        cuts,
+    )
+    return Weighting(weights, certificate.removed, bound, result, certificate, score)
+
+
+def _problem(
+    prepared: Prepared,
+    sample_weight: Array,
+    make_objective: Callable[[Samples], MomentObjective],
+    bound: float,
+) -> tuple[CappedSimplex, MomentObjective]:
+    pruned = prepared.pruned(sample_weight, bound)
+    # The bound may equal the pruned share to the last digit; D must not be empty by rounding.
+    domain = CappedSimplex.from_contamination(sample_weight, bound + 1e-12 * (pruned.size > 0))
+    return domain.pruned(pruned), make_objective(without_pruned(prepared, pruned))
+
+
+def _with_kurtosis(
+    options: SearchOptions, samples: Samples, domain: CappedSimplex
+) -> SearchOptions:
+    from dataclasses import replace
+
+    # Steps of a half: finer differences are noise, and equal requests share one noise floor.
+    kurtosis = round(2.0 * samples.typical_kurtosis(domain.reference())) / 2.0
+    return replace(options, kurtosis=float(np.clip(kurtosis, 1.5, 50.0)))
+
+
+def _moved(result: Result) -> bool:
+    return result.force.n_features > 0 and (
+        result.force.entries.nnz > 0 or result.force.strengths.size > 0
+    )
+
+
+def _verify(
+    objective: MomentObjective,
+    domain: CappedSimplex,
+    result: Result,
+    weights: Array,
+    cuts: tuple[Cut, ...],
+    bound: float,
+    kurtosis: float,
+) -> tuple[Certificate, Array, tuple[Cut, ...]]:
+    """Evaluate the final weights on all features; give up a separation that made them worse."""
+    floor = floor_at(objective, domain, weights, kurtosis)
+    evaluation = objective.evaluate(weights)
+    if cuts and evaluation.value > max(floor.upper, 1.1 * result.value):
+        weights, cuts = domain.project(result.weights), ()
+        evaluation = objective.evaluate(weights)
+    certificate = Certificate(
+        objective=evaluation.value,
+        noise_floor=floor,
+        stationarity=stationarity(domain, weights, evaluation.subgradient),
+        theorem_stationarity=theorem_stationarity(domain.n_effective(weights), bound),
+        removed=_removed(domain, weights),
+        contamination_bound=bound,
+        status=result.status,
+    )
+    return certificate, weights, cuts
+
+
+def _removed(domain: CappedSimplex, weights: Array) -> float:
+    """Return the share of weight removed, free of rounding where nothing was."""
+    share = domain.total_variation(weights)
+    return share if share > 1e-12 else 0.0

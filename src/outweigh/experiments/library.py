@@ -1,0 +1,226 @@
+"""Experiments from TOML files: the ones that come with the package, and the user's own.
+
+A file looks like this; everything under ``quick``, and all that has a default, may be left out::
+
+    title = "Constant bias: more samples"
+    adversary = "constant_bias"         # outweigh list adversaries
+    algorithms = ["oracle", "outweigh"] # outweigh list algorithms
+    trials = 10
+    metric = "l2"                       # the default for means
+    seed = 0                            # the default
+
+    [fixed]                             # dimensions that stay the same
+    n_features = 300
+    n_nonzero = 10                      # leave it out for a dense problem
+    contamination = 0.1
+
+    [options]                           # options of the adversary
+    bias = -2.0
+
+    [grid]                              # the one parameter that changes
+    n_samples = [30, 105, 330]
+
+    [axes]
+    log_x = true
+    log_y = true                        # the default
+
+    [quick]                             # what --quick leaves
+    values = [30, 105]
+    trials = 2
+    algorithms = ["oracle", "outweigh"]
+"""
+
+from __future__ import annotations
+
+import tomllib
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from outweigh.adversaries import ADVERSARIES, MEAN_ADVERSARIES, options_of
+from outweigh.experiments.algorithms import ALGORITHMS
+from outweigh.experiments.errors import ExperimentError, unknown
+from outweigh.experiments.fields import Fields
+from outweigh.experiments.metrics import DEFAULT_METRIC, METRICS
+from outweigh.experiments.spec import DIMENSIONS, Experiment, Point, Quick
+
+
+def builtin_names() -> tuple[str, ...]:
+    """Return the names of the experiments that come with the package.
+
+    Examples
+    --------
+    >>> "linear-hiding-n" in builtin_names()
+    True
+    """
+    files = resources.files("outweigh.experiments").joinpath("specs").iterdir()
+    return tuple(sorted(file.name[:-5] for file in files if file.name.endswith(".toml")))
+
+
+def load_builtin(name: str) -> Experiment:
+    """Return an experiment that comes with the package.
+
+    Examples
+    --------
+    >>> load_builtin("linear-hiding-n").adversary
+    'linear_hiding'
+    """
+    names = builtin_names()
+    if name not in names:
+        raise ExperimentError(
+            unknown("figure", name, names) + ", or give the path of a TOML file"
+        )
+    text = resources.files("outweigh.experiments").joinpath("specs", f"{name}.toml").read_text(
+        encoding="utf-8"
+    )
+    return parse(text, name, f"{name}.toml")
+
+
+def load(name_or_path: str) -> Experiment:
+    """Return the experiment in a TOML file, or the one of that name in the package."""
+    if not name_or_path.endswith(".toml"):
+        return load_builtin(name_or_path)
+    path = Path(name_or_path)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
+        raise ExperimentError(f"{path}: cannot be read: {reason}") from error
+    return parse(text, path.stem, str(path))
+
+
+def parse(text: str, name: str, file: str) -> Experiment:
+    """Build an experiment from the text of a TOML file and check all of it.
+
+    Parameters
+    ----------
+    text : str
+    name : str
+        The experiment's name, unless the text gives one.
+    file : str
+        How messages call the file.
+
+    Raises
+    ------
+    ExperimentError
+        One line that names the file, the key, the value and what is allowed.
+    """
+    try:
+        table = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ExperimentError(f"{file}: not valid TOML: {error}") from error
+    fields = Fields(
+        table,
+        file,
+        allowed=(
+            "name title about source adversary algorithms trials metric seed "
+            "fixed options grid axes quick"
+        ).split(),
+    )
+
+    adversary = fields.choice("adversary", ADVERSARIES)
+    task = "mean" if adversary in MEAN_ADVERSARIES else "components"
+    metric = fields.choice("metric", METRICS, default=DEFAULT_METRIC[task])
+    if METRICS[metric].task != task:
+        suited = [m.name for m in METRICS.values() if m.task == task]
+        fields.fail("metric", f"{metric!r} is not for {task}; choose from {', '.join(suited)}")
+    parameter, values = _grid(fields, adversary)
+    axes = fields.table("axes", allowed=("log_x", "log_y"))
+    experiment = Experiment(
+        name=fields.name("name", default=name),
+        title=fields.text("title", default=name),
+        about=fields.text("about", default=""),
+        source=fields.text("source", default=""),
+        adversary=adversary,
+        task=task,
+        metric=metric,
+        parameter=parameter,
+        values=values,
+        fixed=_fixed(fields, parameter),
+        options=_options(fields, adversary, parameter),
+        algorithms=_algorithms(fields, task),
+        trials=fields.count("trials"),
+        seed=fields.count("seed", default=0, least=0),
+        log_x=axes.flag("log_x", default=False),
+        log_y=axes.flag("log_y", default=True),
+        quick=_quick(fields, task, parameter),
+    )
+    for variant in (experiment, experiment.quickly()):
+        for point in variant.points():
+            _check_point(fields, experiment, point)
+    return experiment
+
+
+def _grid(fields: Fields, adversary: str) -> tuple[str, tuple[float, ...]]:
+    choices = (*DIMENSIONS, *options_of(adversary))
+    grid = fields.table("grid", allowed=choices, required=True)
+    if len(grid.keys) != 1:
+        fields.fail(
+            "grid", f"must change exactly one parameter, got {', '.join(grid.keys) or 'none'}"
+        )
+    return grid.keys[0], grid.numbers(grid.keys[0], whole=_is_count(grid.keys[0]))
+
+
+def _fixed(fields: Fields, parameter: str) -> dict[str, Any]:
+    fixed = fields.table("fixed", allowed=DIMENSIONS)
+    if parameter in fixed.keys:
+        fixed.fail(parameter, "is also in grid; leave it out here")
+    shape: dict[str, Any] = {}
+    for name in DIMENSIONS:
+        if name != parameter and (name != "n_nonzero" or name in fixed.keys):
+            shape[name] = fixed.count(name) if _is_count(name) else fixed.number(name)
+    return shape
+
+
+def _options(fields: Fields, adversary: str, parameter: str) -> dict[str, Any]:
+    allowed = options_of(adversary)
+    options = fields.table("options", allowed=allowed)
+    if parameter in options.keys:
+        options.fail(parameter, "is also in grid; leave it out here")
+    if options.values.get("n_components", 1) != 1:
+        options.fail("n_components", "the algorithms are compared on one component; leave it out")
+    return dict(options.values)
+
+
+def _algorithms(fields: Fields, task: str) -> tuple[str, ...]:
+    suited = [a.name for a in ALGORITHMS.values() if a.task == task]
+    return fields.choices("algorithms", suited, what=f"algorithm for {task}")
+
+
+def _quick(fields: Fields, task: str, parameter: str) -> Quick:
+    quick = fields.table("quick", allowed=("values", "trials", "algorithms"))
+    return Quick(
+        values=quick.numbers("values", whole=_is_count(parameter))
+        if "values" in quick.keys
+        else None,
+        trials=quick.count("trials") if "trials" in quick.keys else None,
+        algorithms=_algorithms(quick, task) if "algorithms" in quick.keys else None,
+    )
+
+
+def _check_point(fields: Fields, experiment: Experiment, point: Point) -> None:
+    """Refuse a point that no data can have, before anything runs."""
+    where = f"at {experiment.parameter} = {point.x:g}"
+    for name in ("n_samples", "n_features", "n_nonzero"):
+        count = getattr(point, name)
+        if count is not None and count < 1:
+            fields.fail(name, f"must be at least 1, got {count} {where}")
+    if point.n_nonzero is not None and point.n_nonzero > point.n_features:
+        fields.fail(
+            "n_nonzero",
+            f"must be at most n_features = {point.n_features}, got {point.n_nonzero} {where}",
+        )
+    if not 0.0 <= point.contamination < 0.5:
+        fields.fail("contamination", f"must be in [0, 0.5), got {point.contamination:g} {where}")
+    for name in experiment.algorithms:
+        limit = ALGORITHMS[name].max_features
+        if limit is not None and point.n_features > limit:
+            fields.fail(
+                "algorithms",
+                f"{name!r} takes at most {limit} features, got n_features = "
+                f"{point.n_features} {where}",
+            )
+
+
+def _is_count(parameter: str) -> bool:
+    return parameter.startswith("n_") or parameter == "outlier_nonzero"

@@ -1,0 +1,217 @@
+"""One run: draw the sample, fit, compare with the truth, and say what it took.
+
+Time is the wall time of ``fit`` alone, with linear algebra on one thread, after a warm-up on a
+tiny sample that pays for imports. Peak memory is by how much the resident memory of the process
+rose above where it stood before ``fit``, from the high-water mark that the Linux kernel keeps: it
+costs nothing, so it cannot distort the time, and it does not count the data. Elsewhere it is
+null. It is a lower bound where ``fit`` reuses memory that the allocator already held.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import os
+import platform
+import time
+import warnings
+from collections.abc import Mapping
+from importlib.metadata import PackageNotFoundError, version
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from threadpoolctl import threadpool_limits
+
+from outweigh.adversaries import Sample, make
+from outweigh.experiments.algorithms import ALGORITHMS, Algorithm
+from outweigh.experiments.metrics import METRICS
+from outweigh.experiments.spec import Run, derive_seed
+
+Record = dict[str, Any]
+
+_STATUS = "/proc/self/status"
+_CLEAR = "/proc/self/clear_refs"
+
+
+def execute(run: Run) -> Record:
+    """Do a run and return its record; a run that fails gives a record that says so.
+
+    Parameters
+    ----------
+    run : Run
+
+    Returns
+    -------
+    dict
+        Plain data. ``status`` is "ok" or "failed"; a failed one has ``failure`` instead of
+        ``error``.
+    """
+    point = run.point
+    record: Record = {
+        "key": run.key,
+        "experiment": run.experiment,
+        "adversary": run.adversary,
+        "metric": run.metric,
+        "point": point.as_dict(),
+        "x": point.x,
+        "algorithm": run.algorithm,
+        "trial": run.trial,
+        "seed": run.seed,
+        "versions": dict(versions()),
+    }
+    algorithm = ALGORITHMS[run.algorithm]
+    with threadpool_limits(limits=1), warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            _warm_up(algorithm.name)
+            sample = _draw(run)
+            estimator = algorithm.build(
+                point.n_nonzero, point.contamination, derive_seed(run.seed, run.algorithm)
+            )
+            seconds, peak = _timed_fit(algorithm, estimator, sample)
+            record |= _outcome(run, algorithm, estimator, sample)
+            record |= {"status": "ok", "seconds": seconds, "peak_memory_mb": peak}
+        except Exception as error:  # any failure of an algorithm is a result of the experiment
+            record |= {"status": "failed", "failure": _one_line(f"{type(error).__name__}: {error}")}
+    if caught:
+        record["warnings"] = sorted(
+            {_one_line(f"{w.category.__name__}: {w.message}") for w in caught}
+        )
+    return record
+
+
+@functools.cache
+def versions() -> Mapping[str, str]:
+    """Return the versions that a result may depend on.
+
+    Examples
+    --------
+    >>> sorted(versions())
+    ['numpy', 'outweigh', 'python', 'scikit-learn', 'scipy']
+    """
+    names = ("outweigh", "numpy", "scipy", "scikit-learn")
+    found = {name: _version(name) for name in names}
+    return MappingProxyType({"python": platform.python_version(), **found})
+
+
+def estimate_of(algorithm: Algorithm, estimator: Any) -> npt.NDArray[np.float64]:
+    """Return what a fitted estimator found, checked to be finite."""
+    found = estimator.location_ if algorithm.task == "mean" else estimator.components_
+    estimate = np.asarray(found, dtype=np.float64)
+    if not np.all(np.isfinite(estimate)):
+        raise FloatingPointError("the estimate is not finite")
+    return estimate
+
+
+def flagged_rows(estimator: Any, X: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_] | None:
+    """Return which rows a fitted estimator holds to be outliers, or None if it does not say.
+
+    Those that it did not keep; else those that it predicts to be outliers; else those that
+    count less than half of what an average row counts.
+    """
+    if hasattr(estimator, "inliers_"):
+        return ~np.asarray(estimator.inliers_, dtype=np.bool_)
+    if hasattr(estimator, "predict"):
+        return np.asarray(estimator.predict(X) == -1, dtype=np.bool_)
+    if hasattr(estimator, "weights_"):
+        weights = np.asarray(estimator.weights_, dtype=np.float64)
+        return np.asarray(weights < 0.5 * weights.mean(), dtype=np.bool_)
+    return None
+
+
+def _version(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:  # run from its source, without an installation
+        return "unknown"
+
+
+def _draw(run: Run) -> Sample:
+    point = run.point
+    return make(
+        run.adversary,
+        point.n_samples,
+        point.n_features,
+        point.n_features if point.n_nonzero is None else point.n_nonzero,
+        point.contamination,
+        random_state=run.seed,
+        **point.options,
+    )
+
+
+def _timed_fit(
+    algorithm: Algorithm, estimator: Any, sample: Sample
+) -> tuple[float, float | None]:
+    truth = {"inliers": sample.inliers} if algorithm.needs_inliers else {}
+    before = _restart_high_water_mark()
+    start = time.perf_counter()
+    estimator.fit(sample.X, **truth)
+    seconds = time.perf_counter() - start
+    after = _memory_mb("VmHWM")
+    peak = None if before is None or after is None else round(max(0.0, after - before), 2)
+    return round(seconds, 6), peak
+
+
+def _outcome(run: Run, algorithm: Algorithm, estimator: Any, sample: Sample) -> Record:
+    error = METRICS[run.metric].distance(estimate_of(algorithm, estimator), sample.truth)
+    n_iter = getattr(estimator, "n_iter_", None)
+    verdict = getattr(getattr(estimator, "certificate_", None), "verdict", None)
+    flagged = flagged_rows(estimator, sample.X)
+    return {
+        "error": error,
+        "n_iter": None if n_iter is None else int(n_iter),
+        "verdict": None if verdict is None else _one_line(str(verdict)),
+        "n_flagged": None if flagged is None else int(flagged.sum()),
+        "n_flagged_outliers": None if flagged is None else int((flagged & ~sample.inliers).sum()),
+    }
+
+
+@functools.cache
+def _warm_up(name: str) -> None:
+    """Fit a tiny sample once in each process: the first fit of all pays for imports."""
+    algorithm = ALGORITHMS[name]
+    adversary = "constant_bias" if algorithm.task == "mean" else "spiked_mixture"
+    sample = make(adversary, 60, 8, 2, 0.1, random_state=0)
+    truth = {"inliers": sample.inliers} if algorithm.needs_inliers else {}
+    try:
+        algorithm.build(2, 0.1, 0).fit(sample.X, **truth)
+    except Exception:  # the run itself will fail in the same way and say so
+        return
+
+
+def _restart_high_water_mark() -> float | None:
+    """Set the peak of resident memory to what is resident now, and return that in MB."""
+    _release_free_memory()
+    try:
+        with open(_CLEAR, "w") as file:
+            file.write("5")
+    except OSError:
+        return None
+    return _memory_mb("VmHWM")
+
+
+def _memory_mb(field: str) -> float | None:
+    try:
+        with open(_STATUS) as file:
+            for line in file:
+                if line.startswith(field + ":"):
+                    return int(line.split()[1]) / 1024.0
+    except OSError:
+        pass
+    return None
+
+
+def _release_free_memory() -> None:
+    """Give free memory back to the system, where the C library can, so that its reuse shows."""
+    if os.name != "posix":
+        return
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim(0)
+
+
+def _one_line(text: str, limit: int = 300) -> str:
+    short = " ".join(text.split())
+    return short if len(short) <= limit else short[: limit - 3] + "..."

@@ -1,0 +1,93 @@
+"""How far an estimate is from the truth."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+import numpy as np
+import numpy.typing as npt
+
+FloatArray = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Metric:
+    """An error: what it measures, how it is computed and how an axis calls it.
+
+    Attributes
+    ----------
+    name : str
+    task : {"mean", "components"}
+    label : str
+        Text for an axis.
+    distance : callable
+        ``distance(estimate, truth)`` -> float.
+    """
+
+    name: str
+    task: str
+    label: str
+    distance: Callable[[FloatArray, FloatArray], float]
+
+
+def l2(estimate: FloatArray, truth: FloatArray) -> float:
+    """Euclidean distance of two vectors.
+
+    Examples
+    --------
+    >>> l2(np.array([3.0, 0.0]), np.array([0.0, 4.0]))
+    5.0
+    """
+    return float(np.linalg.norm(estimate - truth))
+
+
+def largest_entry(estimate: FloatArray, truth: FloatArray) -> float:
+    """Largest error of an entry.
+
+    Examples
+    --------
+    >>> largest_entry(np.array([3.0, 0.0]), np.array([0.0, 4.0]))
+    4.0
+    """
+    return float(np.max(np.abs(estimate - truth)))
+
+
+def projector(estimate: FloatArray, truth: FloatArray) -> float:
+    """Frobenius distance of the projections onto the spans of the rows, ||UU' - VV'||_F.
+
+    For unit vectors u and v it is sqrt(2 (1 - (u'v)^2)): 0 when they agree up to sign, sqrt(2)
+    when they are orthogonal.
+
+    Examples
+    --------
+    >>> projector(np.array([[1.0, 0.0]]), np.array([[-1.0, 0.0]]))
+    0.0
+    >>> round(projector(np.array([[1.0, 0.0]]), np.array([[0.0, 1.0]])), 4)
+    1.4142
+    """
+    found, true = _orthonormal_rows(estimate), _orthonormal_rows(truth)
+    overlap = float(np.sum((found @ true.T) ** 2))
+    return float(np.sqrt(max(0.0, len(found) + len(true) - 2.0 * overlap)))
+
+
+def _orthonormal_rows(A: FloatArray) -> FloatArray:
+    """An orthonormal basis of the span of the rows; a zero row spans nothing."""
+    _, sizes, rows = np.linalg.svd(np.atleast_2d(A), full_matrices=False)
+    return np.asarray(rows[sizes > 1e-12 * max(1.0, float(sizes[0]))], dtype=np.float64)
+
+
+METRICS: Mapping[str, Metric] = MappingProxyType(
+    {
+        metric.name: metric
+        for metric in (
+            Metric("l2", "mean", r"Error $\|\hat{\mu} - \mu\|_2$", l2),
+            Metric("largest_entry", "mean", r"Error $\|\hat{\mu} - \mu\|_\infty$", largest_entry),
+            Metric(
+                "projector", "components", r"Error $\|\hat{u}\hat{u}^T - vv^T\|_F$", projector
+            ),
+        )
+    }
+)
+DEFAULT_METRIC: Mapping[str, str] = MappingProxyType({"mean": "l2", "components": "projector"})

@@ -1,0 +1,65 @@
+"""Do what is missing: a generator of records, each stored before it is handed on."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterable, Iterator
+
+from joblib import Parallel, delayed
+
+from outweigh.experiments.measure import Record, execute
+from outweigh.experiments.spec import Run
+from outweigh.experiments.store import Store
+
+
+def missing_runs(runs: Iterable[Run], store: Store, retry_failed: bool = False) -> list[Run]:
+    """Return the runs without a record, in order and each once.
+
+    Parameters
+    ----------
+    runs : iterable of Run
+    store : Store
+    retry_failed : bool, default=False
+        Whether a run that failed counts as missing.
+    """
+    missing: dict[str, Run] = {}
+    for run in runs:
+        record = store.get(run.key)
+        if record is None or (retry_failed and record["status"] == "failed"):
+            missing[run.key] = run
+    return list(missing.values())
+
+
+def do_runs(runs: Iterable[Run], store: Store, jobs: int = 1) -> Iterator[Record]:
+    """Do runs and yield their records as they come; each is on disk before it is yielded.
+
+    Parameters
+    ----------
+    runs : iterable of Run
+        What to do, see :func:`missing_runs`.
+    store : Store
+        Open for writing.
+    jobs : int, default=1
+        Number of processes. Each computes on one thread, so that they do not fight for cores.
+
+    Yields
+    ------
+    dict
+        A record; see :func:`outweigh.experiments.measure.execute`.
+    """
+    if jobs == 1:
+        for run in runs:
+            record = execute(run)
+            store.append(record)
+            yield record
+        return
+    parallel = Parallel(n_jobs=jobs, return_as="generator_unordered", batch_size=1)
+    for record in parallel(delayed(_execute_undisturbed)(run) for run in runs):
+        store.append(record)
+        yield record
+
+
+def _execute_undisturbed(run: Run) -> Record:
+    """Do a run in a worker; an interrupt is for the process that started it to handle."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    return execute(run)

@@ -1,0 +1,208 @@
+"""What an experiment is, and the runs it consists of.
+
+An experiment draws samples from one adversary, changes one parameter along a grid, and fits
+several algorithms to each sample. The runs are enumerated by a pure generator. The seed of a
+sample is a hash of the experiment, the point of the grid and the trial: all algorithms see the
+same samples, and neither order nor parallelism can change a result.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+SCHEMA = 1
+"""Version of what a record means. Raise it when keys, seeds or fields change their meaning."""
+
+DIMENSIONS = ("n_samples", "n_features", "n_nonzero", "contamination")
+
+
+@dataclass(frozen=True)
+class Point:
+    """One place on the grid: the shape of the data and the options of the adversary.
+
+    Attributes
+    ----------
+    x : float
+        The value of the parameter that the grid changes.
+    n_samples, n_features : int
+    n_nonzero : int or None
+        None for a dense problem, in which the truth uses all features.
+    contamination : float
+    options : mapping
+        Keyword options of the adversary.
+    """
+
+    x: float
+    n_samples: int
+    n_features: int
+    n_nonzero: int | None
+    contamination: float
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the parameters as plain data, in a fixed order."""
+        shape = {name: getattr(self, name) for name in DIMENSIONS}
+        return {**shape, **{name: self.options[name] for name in sorted(self.options)}}
+
+
+@dataclass(frozen=True)
+class Run:
+    """One fit: an algorithm on one sample.
+
+    Attributes
+    ----------
+    key : str
+        Identifies the run in a store: a hash of everything that decides its result.
+    seed : int
+        Seed of the sample; depends on experiment, point and trial only.
+    """
+
+    experiment: str
+    adversary: str
+    metric: str
+    point: Point
+    algorithm: str
+    trial: int
+    seed: int
+    key: str
+
+    @property
+    def size(self) -> int:
+        """Number of entries of the data, a rough measure of what the run costs."""
+        return self.point.n_samples * self.point.n_features
+
+
+@dataclass(frozen=True)
+class Quick:
+    """What a quick look leaves of an experiment."""
+
+    values: tuple[float, ...] | None = None
+    trials: int | None = None
+    algorithms: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """An experiment, as a TOML file describes it.
+
+    Attributes
+    ----------
+    name : str
+    title : str
+        One line for the head of a figure.
+    about : str
+        What the panel shows, in a sentence or two.
+    source : str
+        Which figure or table this is of, if any.
+    adversary : str
+        A key of :data:`outweigh.adversaries.ADVERSARIES`.
+    task : {"mean", "components"}
+    metric : str
+        A key of :data:`outweigh.experiments.metrics.METRICS`.
+    parameter : str
+        The parameter that the grid changes: a dimension or an option of the adversary.
+    values : tuple of numbers
+        Its values.
+    fixed : mapping
+        The other dimensions.
+    options : mapping
+        Fixed options of the adversary.
+    algorithms : tuple of str
+        Keys of :data:`outweigh.experiments.algorithms.ALGORITHMS`.
+    trials : int
+    seed : int
+        Base of all seeds.
+    log_x, log_y : bool
+        Whether the axes of its figure are logarithmic.
+    quick : Quick
+        What ``quick()`` leaves.
+    """
+
+    name: str
+    title: str
+    adversary: str
+    task: str
+    metric: str
+    parameter: str
+    values: tuple[float, ...]
+    fixed: Mapping[str, Any]
+    algorithms: tuple[str, ...]
+    trials: int
+    options: Mapping[str, Any] = field(default_factory=dict)
+    about: str = ""
+    source: str = ""
+    seed: int = 0
+    log_x: bool = False
+    log_y: bool = True
+    quick: Quick = field(default_factory=Quick)
+
+    def quickly(self) -> Experiment:
+        """Return the same experiment with fewer points and trials.
+
+        Its runs are runs of the full experiment, so that they need not be done again, as long as
+        the quick values and algorithms are among the full ones.
+        """
+        return replace(
+            self,
+            values=self.quick.values or self.values,
+            trials=self.quick.trials or self.trials,
+            algorithms=self.quick.algorithms or self.algorithms,
+        )
+
+    def points(self) -> Iterator[Point]:
+        """Yield the points of the grid in order."""
+        for value in self.values:
+            shape = {**dict.fromkeys(DIMENSIONS), **self.fixed}
+            options = dict(self.options)
+            (shape if self.parameter in DIMENSIONS else options)[self.parameter] = value
+            yield Point(float(value), options=options, **shape)
+
+    def runs(self) -> Iterator[Run]:
+        """Yield the runs; all of the first trial come first, so that a figure fills evenly."""
+        for trial in range(self.trials):
+            for point in self.points():
+                for algorithm in self.algorithms:
+                    yield self.run(point, algorithm, trial)
+
+    def run(self, point: Point, algorithm: str, trial: int) -> Run:
+        """Return one run with its seed and key."""
+        where = (self.name, self.adversary, point.as_dict(), trial)
+        seed = derive_seed(self.seed, *where)
+        key = digest(SCHEMA, *where, self.metric, algorithm, seed)[:20]
+        return Run(
+            self.name, self.adversary, self.metric, point, algorithm, trial, seed, key
+        )
+
+
+def enumerate_runs(experiments: Iterable[Experiment]) -> list[Run]:
+    """Return the runs of several experiments, one experiment after the other.
+
+    Examples
+    --------
+    >>> from outweigh.experiments.library import load_builtin
+    >>> runs = enumerate_runs([load_builtin("constant-bias-n").quickly()])
+    >>> len({run.key for run in runs}) == len(runs)
+    True
+    """
+    return [run for experiment in experiments for run in experiment.runs()]
+
+
+def derive_seed(*names: object) -> int:
+    """Hash names into a seed between 0 and 2^32 - 1, the same on every machine.
+
+    Examples
+    --------
+    >>> derive_seed(0, "linear-hiding-n", {"n_samples": 1000}, 3)
+    2427386106
+    """
+    return int(digest(*names)[:8], 16)
+
+
+def digest(*names: object) -> str:
+    """Return the SHA-256 of names in canonical JSON."""
+    text = json.dumps(names, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return hashlib.sha256(text.encode("ascii")).hexdigest()

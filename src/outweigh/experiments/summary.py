@@ -1,0 +1,186 @@
+"""What the records of an experiment say: medians, quartiles, failures, and who does better."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from outweigh.experiments.algorithms import ALGORITHMS, Algorithm
+from outweigh.experiments.spec import Experiment
+from outweigh.experiments.store import Record, Store
+
+
+@dataclass(frozen=True)
+class Cell:
+    """All trials of one algorithm at one point of the grid.
+
+    Attributes
+    ----------
+    x : float
+    algorithm : str
+    n_done, n_failed, n_missing : int
+        Runs that succeeded, that failed, and that have no record yet.
+    median, lower, upper : float
+        Median and quartiles of the error; NaN without a successful run.
+    seconds, peak_memory_mb : float
+        Medians; NaN if unknown.
+    """
+
+    x: float
+    algorithm: str
+    n_done: int
+    n_failed: int
+    n_missing: int
+    median: float
+    lower: float
+    upper: float
+    seconds: float
+    peak_memory_mb: float
+
+
+@dataclass(frozen=True)
+class Summary:
+    """An experiment with what is known of it.
+
+    Attributes
+    ----------
+    experiment : Experiment
+    cells : tuple of Cell
+        In the order of the grid, and of the algorithms at each point.
+    failures : tuple of dict
+        The records of the runs that failed.
+    n_missing : int
+        Number of runs without a record.
+    versions : tuple of dict
+        The different sets of versions among the records; one, unless something was upgraded.
+    warned : dict
+        For each algorithm that warned, the number of its runs that did.
+    """
+
+    experiment: Experiment
+    cells: tuple[Cell, ...]
+    failures: tuple[Record, ...]
+    n_missing: int
+    versions: tuple[dict[str, str], ...]
+    warned: dict[str, int]
+
+    def curve(self, algorithm: str) -> list[Cell]:
+        """Return the cells of an algorithm that have a value."""
+        return [cell for cell in self.cells if cell.algorithm == algorithm and cell.n_done]
+
+    def cell(self, x: float, algorithm: str) -> Cell:
+        """Return the cell of an algorithm at a point."""
+        return next(c for c in self.cells if c.x == x and c.algorithm == algorithm)
+
+    @property
+    def xs(self) -> list[float]:
+        """The points of the grid at which anything is known."""
+        return list(dict.fromkeys(cell.x for cell in self.cells if cell.n_done or cell.n_failed))
+
+
+@dataclass(frozen=True)
+class Defeat:
+    """A point at which a rival's median error is below that of our best algorithm.
+
+    Attributes
+    ----------
+    outside : bool
+        Whether the rival's median is even below our lower quartile.
+    """
+
+    experiment: str
+    x: float
+    rival: str
+    ours: str
+    rival_median: float
+    our_median: float
+    outside: bool
+
+
+def summarise(experiment: Experiment, store: Store) -> Summary:
+    """Collect the records of an experiment from a store.
+
+    Records of the store that are not runs of the experiment as it is described now are left out.
+    """
+    cells, failures, n_missing = [], [], 0
+    versions: list[dict[str, str]] = []
+    warned: dict[str, int] = {}
+    for point in experiment.points():
+        for algorithm in experiment.algorithms:
+            keys = [experiment.run(point, algorithm, t).key for t in range(experiment.trials)]
+            records = [record for record in map(store.get, keys) if record is not None]
+            failed = [record for record in records if record["status"] == "failed"]
+            failures += failed
+            n_missing += len(keys) - len(records)
+            for record in records:
+                if record["versions"] not in versions:
+                    versions.append(record["versions"])
+                if "warnings" in record:
+                    warned[algorithm] = warned.get(algorithm, 0) + 1
+            cells.append(_cell(point.x, algorithm, records, len(keys)))
+    return Summary(experiment, tuple(cells), tuple(failures), n_missing, tuple(versions), warned)
+
+
+def defeats(summary: Summary) -> Iterator[Defeat]:
+    """Yield where a rival that is told no more than we are has a lower median error.
+
+    Our entry at a point is the algorithm of this library that knows as much as the rivals do,
+    the first such one that the experiment lists.
+    """
+    names = summary.experiment.algorithms
+    ours = next((name for name in names if ALGORITHMS[name].ours), None)
+    if ours is None:
+        return
+    rivals = [n for n in names if not ALGORITHMS[n].ours and not ALGORITHMS[n].needs_inliers]
+    for mine in summary.curve(ours):
+        for rival in rivals:
+            theirs = summary.cell(mine.x, rival)
+            # Rounding must not decide: equal answers differ in the last digits.
+            if theirs.n_done and theirs.median < mine.median * (1.0 - 1e-6):
+                outside = theirs.median < mine.lower * (1.0 - 1e-6)
+                yield Defeat(
+                    summary.experiment.name,
+                    mine.x,
+                    rival,
+                    ours,
+                    theirs.median,
+                    mine.median,
+                    outside,
+                )
+
+
+def algorithms_of(summaries: Iterable[Summary]) -> list[Algorithm]:
+    """Return the algorithms of some experiments, each once, in the order of the registry."""
+    used = {name for summary in summaries for name in summary.experiment.algorithms}
+    return [algorithm for name, algorithm in ALGORITHMS.items() if name in used]
+
+
+def _cell(x: float, algorithm: str, records: list[Record], n_runs: int) -> Cell:
+    done = [record for record in records if record["status"] == "ok"]
+    lower, median, upper = (
+        np.quantile(_numbers(done, "error"), (0.25, 0.5, 0.75)) if done else (np.nan,) * 3
+    )
+    return Cell(
+        x=x,
+        algorithm=algorithm,
+        n_done=len(done),
+        n_failed=len(records) - len(done),
+        n_missing=n_runs - len(records),
+        median=float(median),
+        lower=float(lower),
+        upper=float(upper),
+        seconds=_median(_numbers(done, "seconds")),
+        peak_memory_mb=_median(_numbers(done, "peak_memory_mb")),
+    )
+
+
+def _numbers(records: list[Record], field: str) -> list[float]:
+    values: list[Any] = [record[field] for record in records]
+    return [float(value) for value in values if value is not None]
+
+
+def _median(values: list[float]) -> float:
+    return float(np.median(values)) if values else float("nan")

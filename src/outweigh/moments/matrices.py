@@ -1,0 +1,152 @@
+"""Moment matrices held as an array, or computed a block of rows at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from outweigh.protocols import Array, Indices, Reference
+
+__all__ = ["ArrayMoment", "BlockedMoment", "reference_block", "subtract_reference"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ArrayMoment:
+    """A moment matrix small enough to hold.
+
+    Parameters
+    ----------
+    array : ndarray of shape (d, d)
+        Symmetric, float32 or float64.
+    """
+
+    array: NDArray[np.floating]
+
+    @property
+    def n_features(self) -> int:
+        """Its dimension d."""
+        return int(self.array.shape[0])
+
+    def diagonal(self) -> NDArray[np.floating]:
+        """Return the diagonal."""
+        return np.diagonal(self.array)
+
+    def row_blocks(self) -> Iterator[tuple[int, NDArray[np.floating]]]:
+        """Yield the whole array as one block."""
+        yield 0, self.array
+
+    def rows(self, indices: Indices) -> NDArray[np.floating]:
+        """Return the named full rows."""
+        return self.array[indices]
+
+    def product(self, vectors: Array) -> Array:
+        """Return A V."""
+        return np.asarray(self.array @ vectors, dtype=np.float64)
+
+    def restrict(self, indices: Indices) -> Array:
+        """Return the block on the named coordinates."""
+        return self.array[np.ix_(indices, indices)].astype(np.float64)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BlockedMoment:
+    """A moment matrix X'diag(w)X - mu mu' - R computed on demand; no d x d array exists.
+
+    Parameters
+    ----------
+    rows_of_x : ndarray of shape (n, d)
+    weights : ndarray of shape (n,)
+    mean : ndarray of shape (d,) or None
+        Subtracted as mu mu' when given.
+    reference : float or ndarray
+    block_size : int
+        Rows of the matrix computed at once.
+    """
+
+    rows_of_x: NDArray[np.floating]
+    weights: Array
+    mean: Array | None
+    reference: Reference
+    block_size: int
+
+    @property
+    def n_features(self) -> int:
+        """Its dimension d."""
+        return int(self.rows_of_x.shape[1])
+
+    def diagonal(self) -> NDArray[np.floating]:
+        """Return the diagonal."""
+        values = np.einsum("i,ij,ij->j", self.weights, self.rows_of_x, self.rows_of_x)
+        if self.mean is not None:
+            values = values - self.mean**2
+        return np.asarray(values - _reference_diagonal(self.reference, self.n_features))
+
+    def row_blocks(self) -> Iterator[tuple[int, NDArray[np.floating]]]:
+        """Yield blocks of `block_size` rows."""
+        for start in range(0, self.n_features, self.block_size):
+            stop = min(start + self.block_size, self.n_features)
+            yield start, self.rows(np.arange(start, stop))
+
+    def rows(self, indices: Indices) -> NDArray[np.floating]:
+        """Return the named full rows."""
+        weighted = self.rows_of_x[:, indices] * self.weights.astype(self.rows_of_x.dtype)[:, None]
+        block = weighted.T @ self.rows_of_x
+        if self.mean is not None:
+            block -= np.outer(self.mean[indices], self.mean).astype(block.dtype)
+        subtract_reference(block, self.reference, indices)
+        return block
+
+    def product(self, vectors: Array) -> Array:
+        """Return A V without forming A."""
+        inner = self.rows_of_x @ vectors
+        scale = self.weights if inner.ndim == 1 else self.weights[:, None]
+        result = self.rows_of_x.T @ (scale * inner)
+        if self.mean is not None:
+            result = result - np.multiply.outer(self.mean, self.mean @ vectors)
+        if np.ndim(self.reference) == 2:
+            return np.asarray(result - self.reference @ vectors, dtype=np.float64)
+        diagonal = np.broadcast_to(self.reference, (self.n_features,))
+        return np.asarray(result - (diagonal * vectors.T).T, dtype=np.float64)
+
+    def restrict(self, indices: Indices) -> Array:
+        """Return the block on the named coordinates."""
+        part = self.rows_of_x[:, indices].astype(np.float64)
+        block = (part * self.weights[:, None]).T @ part
+        if self.mean is not None:
+            block -= np.outer(self.mean[indices], self.mean[indices])
+        return np.asarray(block - reference_block(self.reference, indices))
+
+
+def reference_block(reference: Reference, indices: Indices) -> Array:
+    """Return R restricted to the named coordinates, as an array."""
+    if np.ndim(reference) == 2:
+        return np.asarray(reference)[np.ix_(indices, indices)]
+    return np.diag(np.broadcast_to(restrict_reference(reference, indices), (len(indices),)))
+
+
+def restrict_reference(reference: Reference, indices: Indices) -> Reference:
+    """Return R restricted to the named coordinates, in the same kind (scalar, diagonal, matrix)."""
+    if np.ndim(reference) == 0:
+        return reference
+    array = np.asarray(reference)
+    return array[indices] if array.ndim == 1 else array[np.ix_(indices, indices)]
+
+
+def subtract_reference(
+    block: NDArray[np.floating], reference: Reference, indices: Indices
+) -> None:
+    """Subtract the named rows of R from `block` in place."""
+    if np.ndim(reference) == 2:
+        block -= np.asarray(reference)[indices].astype(block.dtype)
+    else:
+        diagonal = np.broadcast_to(restrict_reference(reference, indices), (len(indices),))
+        block[np.arange(len(indices)), indices] -= diagonal
+
+
+def _reference_diagonal(reference: Reference, n_features: int) -> Array:
+    if np.ndim(reference) == 2:
+        return np.diagonal(np.asarray(reference))
+    return np.broadcast_to(np.asarray(reference, dtype=np.float64), (n_features,))

@@ -1,0 +1,150 @@
+"""The four objectives of the paper: a norm of the weighted second moments less a reference."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from outweigh.moments.matrices import ArrayMoment, restrict_reference
+from outweigh.norms import KyFan, LargestEntries, RowwiseLargest
+from outweigh.protocols import (
+    Array,
+    Evaluation,
+    Indices,
+    MomentMatrix,
+    Norm,
+    Reference,
+    Samples,
+    Survey,
+)
+from outweigh.selection import top_k_indices
+
+__all__ = ["MomentObjective", "mean", "pca", "sparse_mean", "sparse_pca"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MomentObjective:
+    r"""The objective :math:`f(w) = N(T(w) - R)`, T the covariance or the second moment.
+
+    One chain rule serves every norm: with Z the norm's maximiser,
+    :math:`g_i = x_i^\top Z x_i - x_i^\top (Z + Z^\top)\mu_w` when centred and
+    :math:`g_i = x_i^\top Z x_i` when not.
+
+    Parameters
+    ----------
+    samples : Samples
+    norm : Norm
+    centred : bool
+        Whether T is S_w (means) or M_w (principal components).
+    reference : float or ndarray, default=1.0
+        What clean data looks like: a scalar times I, a diagonal, or a matrix.
+    removed : ndarray of shape (d, r), optional
+        Orthonormal directions taken out: the norm then sees A - U (U'AU) U'.
+    single_precision : bool, default=False
+        Sum the moment matrix in float32.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from outweigh.moments import DenseSamples
+    >>> X = np.array([[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]])
+    >>> objective = sparse_mean(DenseSamples(X), n_nonzero=1)
+    >>> objective.evaluate(np.full(4, 0.25)).value
+    0.5
+    """
+
+    samples: Samples
+    norm: Norm
+    centred: bool
+    reference: Reference = 1.0
+    removed: Array | None = None
+    single_precision: bool = False
+
+    def moment(self, weights: Array, weighted_mean: Array | None = None) -> MomentMatrix:
+        """Return the matrix T(w) - R, with the removed directions taken out."""
+        matrix = self.samples.moment(
+            weights,
+            centred=self.centred,
+            reference=self.reference,
+            mean=weighted_mean,
+            single_precision=self.single_precision,
+        )
+        if self.removed is None:
+            return matrix
+        basis = self.removed
+        array = matrix.restrict(np.arange(matrix.n_features))
+        return ArrayMoment(array - basis @ (basis.T @ array @ basis) @ basis.T)
+
+    def evaluate(self, weights: Array) -> Evaluation:
+        """Return value, subgradient and the form behind it at `weights`."""
+        weighted_mean = self.samples.mean(weights)
+        found = self.norm.maximize(self.moment(weights, weighted_mean))
+        form = found.form if self.removed is None else found.form.without(self.removed)
+        subgradient = self.samples.quadratic(form)
+        drift = np.zeros(self.n_features)
+        if self.centred:
+            drift = form.symmetric_product(weighted_mean)
+            subgradient -= self.samples.project(drift)
+        return Evaluation(found.value, subgradient, found.attained, form, drift)
+
+    @property
+    def n_features(self) -> int:
+        """Number of features d."""
+        return self.samples.n_features
+
+    def survey(self, weights: Array, n_coordinates: int) -> Survey:
+        """Return the value over all features, and the features that carry it.
+
+        These are the rows of the maximiser and the `n_coordinates` features with most energy in
+        those rows. The pass runs in single precision; the descent it prepares does not.
+        """
+        matrix = replace(self, single_precision=True).moment(weights)
+        found = self.norm.maximize(matrix)
+        chosen = found.form.entries.tocoo()
+        rows = np.unique(chosen.row)
+        if rows.size > n_coordinates:
+            energy = np.bincount(chosen.row, chosen.data**2, minlength=self.n_features)
+            rows = top_k_indices(energy, n_coordinates)
+        columns = np.square(matrix.rows(rows)).sum(axis=0)
+        coordinates = np.union1d(rows, top_k_indices(columns, n_coordinates))
+        return Survey(found.value, coordinates)
+
+    def restrict(self, coordinates: Indices) -> MomentObjective:
+        """Return the same objective on the named columns only."""
+        removed = None
+        if self.removed is not None:
+            # Directions must stay orthonormal on the columns that remain.
+            removed = np.linalg.qr(self.removed[coordinates])[0]
+        return replace(
+            self,
+            samples=self.samples.columns(coordinates),
+            reference=restrict_reference(self.reference, coordinates),
+            removed=removed,
+        )
+
+    def without(self, basis: Array) -> MomentObjective:
+        """Return the residual objective with the orthonormal columns of `basis` taken out."""
+        return replace(self, removed=basis)
+
+
+def sparse_mean(
+    samples: Samples, n_nonzero: int, reference: Reference = 1.0
+) -> MomentObjective:
+    """Return :math:`\\|S_w - R\\|_{F,k,k}`, the objective of Algorithm 1."""
+    return MomentObjective(samples, RowwiseLargest(n_nonzero), True, reference)
+
+
+def mean(samples: Samples, reference: Reference = 1.0) -> MomentObjective:
+    """Return :math:`\\|S_w - R\\|_2`, the objective of Appendix D."""
+    return MomentObjective(samples, KyFan(1), True, reference)
+
+
+def sparse_pca(samples: Samples, n_nonzero: int, reference: Reference = 1.0) -> MomentObjective:
+    """Return :math:`\\|M_w - R\\|_{F,2k^2}`, the objective of Algorithm 2."""
+    return MomentObjective(samples, LargestEntries(2 * n_nonzero**2), False, reference)
+
+
+def pca(samples: Samples, n_components: int = 1, reference: Reference = 1.0) -> MomentObjective:
+    """Return the Ky Fan norm of M_w - R with one singular value more than components."""
+    return MomentObjective(samples, KyFan(n_components + 1), False, reference)

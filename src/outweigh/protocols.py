@@ -1,0 +1,286 @@
+"""The grammar of the library on one page.
+
+Samples give moment matrices; a norm reads a moment matrix and answers with the form that attains
+it; an objective turns that form into a value and a subgradient over the sample weights; a solver
+takes steps in a set of weights and returns a result. Each room of the library implements one of
+these and imports none of the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from enum import Enum
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from outweigh.forms import Form
+
+__all__ = [
+    "Array",
+    "Callback",
+    "Evaluation",
+    "Indices",
+    "Iterate",
+    "Maximum",
+    "MomentMatrix",
+    "Norm",
+    "Objective",
+    "Reached",
+    "Reference",
+    "Result",
+    "Samples",
+    "Status",
+    "StepRule",
+    "Survey",
+    "SurveyableObjective",
+    "Update",
+    "WeightSet",
+]
+
+Array = NDArray[np.float64]
+Indices = NDArray[np.intp]
+Reference = float | NDArray[np.float64]
+"""What clean second moments look like: a scalar (times I), a diagonal, or a matrix."""
+
+
+class Status(Enum):
+    """How a descent ended."""
+
+    REACHED = "clean level reached"
+    STATIONARY = "stationary"
+    STALLED = "stalled above the clean level"
+    EXHAUSTED = "budget exhausted"
+
+
+@runtime_checkable
+class MomentMatrix(Protocol):
+    """A symmetric d x d matrix that may never exist as an array."""
+
+    @property
+    def n_features(self) -> int:
+        """Its dimension d."""
+        ...
+
+    def diagonal(self) -> NDArray[np.floating]:
+        """Return the diagonal, shape (d,)."""
+        ...
+
+    def row_blocks(self) -> Iterator[tuple[int, NDArray[np.floating]]]:
+        """Yield (first row, block of consecutive full rows) covering all rows in order."""
+        ...
+
+    def rows(self, indices: Indices) -> NDArray[np.floating]:
+        """Return the named full rows, shape (len(indices), d)."""
+        ...
+
+    def product(self, vectors: Array) -> Array:
+        """Return A V for V of shape (d,) or (d, m)."""
+        ...
+
+    def restrict(self, indices: Indices) -> Array:
+        """Return the block on the named coordinates, as a float64 array."""
+        ...
+
+
+@runtime_checkable
+class Samples(Protocol):
+    """The rows of X, seen only through reductions over them."""
+
+    @property
+    def n_samples(self) -> int:
+        """Number of rows n."""
+        ...
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns d."""
+        ...
+
+    def mean(self, weights: Array) -> Array:
+        """Return mu_w = X'w."""
+        ...
+
+    def moment(
+        self,
+        weights: Array,
+        *,
+        centred: bool,
+        reference: Reference = 0.0,
+        mean: Array | None = None,
+        single_precision: bool = False,
+    ) -> MomentMatrix:
+        """Return S_w - R (centred) or M_w - R."""
+        ...
+
+    def quadratic(self, form: Form) -> Array:
+        """Return x_i'Zx_i for every row, shape (n,)."""
+        ...
+
+    def project(self, vectors: Array) -> Array:
+        """Return X V for V of shape (d,) or (d, m)."""
+        ...
+
+    def columns(self, indices: Indices) -> Samples:
+        """Return the same rows seen on the named columns only."""
+        ...
+
+    def squared_distances(self, centre: Array) -> Array:
+        """Return |x_i - centre|^2 for every row."""
+        ...
+
+    def variances(self, weights: Array) -> Array:
+        """Return the weighted variance of each column."""
+        ...
+
+    def typical_kurtosis(self, weights: Array) -> float:
+        """Return the median over columns of the weighted kurtosis; 3 for Gaussian features."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Maximum:
+    """A norm's value N(A) and a form Z of its dual ball that (nearly) attains it.
+
+    ``attained`` is <Z, A>: equal to ``value`` for an exact maximiser, below it where a norm spreads
+    Z over several nearly equal directions.
+    """
+
+    value: float
+    form: Form
+    attained: float
+
+
+class Norm(Protocol):
+    """A norm on symmetric matrices, as a support function N(A) = max <Z, A>."""
+
+    def maximize(self, matrix: MomentMatrix) -> Maximum:
+        """Return the value and a maximising form."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Evaluation:
+    """An objective at one weight vector.
+
+    The subgradient is x_i'Zx_i - x_i'b with Z the ``form`` and b the ``drift`` (zero when the
+    second moments are not centred); ``attained`` is <Z, A>, see `Maximum`.
+    """
+
+    value: float
+    subgradient: Array
+    attained: float
+    form: Form
+    drift: Array
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Survey:
+    """A full pass over all pairs of features: the value there, and where the evidence lies."""
+
+    value: float
+    coordinates: Indices
+
+
+class Objective(Protocol):
+    """A function of the sample weights."""
+
+    def evaluate(self, weights: Array) -> Evaluation:
+        """Return value, subgradient and the form behind it."""
+        ...
+
+
+class SurveyableObjective(Objective, Protocol):
+    """An objective that can be surveyed on all features and restricted to a few."""
+
+    @property
+    def n_features(self) -> int:
+        """Number of features d."""
+        ...
+
+    def survey(self, weights: Array, n_coordinates: int) -> Survey:
+        """Return the value over all features and about `n_coordinates` features behind it."""
+        ...
+
+    def restrict(self, coordinates: Indices) -> Objective:
+        """Return the same objective on the named features only."""
+        ...
+
+
+class WeightSet(Protocol):
+    """A convex set of weights; see `outweigh.capped_simplex.CappedSimplex`."""
+
+    @property
+    def metric(self) -> Array:
+        """The multiplicity of each row: steps and distances count a row that often."""
+        ...
+
+    def project(self, v: Array) -> Array:
+        """Return the nearest point of the set."""
+        ...
+
+    def project_kl(self, log_v: Array) -> Array:
+        """Return the point of the set nearest to exp(log_v) in relative entropy."""
+        ...
+
+
+class StepRule(Protocol):
+    """Decides, after each evaluation, whether to accept it and how far to step next."""
+
+    def decide(self, evaluation: Evaluation, gradient_norm_sq: float) -> tuple[float, bool]:
+        """Return (step, accept): `accept` the point evaluated, or retry from the last one."""
+        ...
+
+    @property
+    def finished(self) -> Status | None:
+        """A status once the rule knows that no further step will help, else None."""
+        ...
+
+
+class Update(Protocol):
+    """Moves a weight vector against a subgradient and back into the set."""
+
+    def __call__(self, weights: Array, subgradient: Array, step: float) -> Array:
+        """Return the next weights."""
+        ...
+
+    def gradient_norm_sq(self, weights: Array, subgradient: Array) -> float:
+        """Return the squared dual norm that this update's step lengths are measured in."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Iterate:
+    """One line of a trace."""
+
+    iteration: int
+    value: float
+    step: float
+    accepted: bool
+
+
+Callback = Callable[[Iterate], bool | None]
+"""Called after each evaluation; returning True stops the descent at the best point so far."""
+
+
+Reached = Callable[[float, Array], bool]
+"""Whether an objective value at given weights is at the level of clean data."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Result:
+    """What a descent returns.
+
+    ``force`` and ``drift`` record the descent as a function of x: a row was pushed down by
+    x'Fx - x'b with F = sum step_t Z_t and b = sum step_t (Z_t + Z_t') mu_t.
+    """
+
+    weights: Array
+    value: float
+    status: Status
+    n_iter: int
+    trace: tuple[Iterate, ...]
+    force: Form
+    drift: Array

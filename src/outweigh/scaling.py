@@ -1,0 +1,84 @@
+"""Bringing every feature to unit noise before the descent, and judging whether it is needed."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from outweigh.protocols import Array
+
+__all__ = ["looks_unit_noise", "refined_scales", "robust_scales"]
+
+# Of a Gaussian: one over the upper quartile, and the distance between the outer deciles.
+_MAD_TO_SD = 1.4826
+_DECILES_TO_SD = 1.0 / 2.5631
+# Up to 0.3 of the rows, placed at will, move a median absolute deviation by about this factor.
+_PLAUSIBLE = 2.0
+_SHARE_OF_COLUMNS = 0.9
+# A variance this far from one in the typical column is a scale, not noise.
+_UNIT_TOLERANCE = 0.1
+
+
+def robust_scales(rows: Array, sample_weight: Array) -> tuple[Array, Array]:
+    """Return two robust scales of each column: by absolute deviations and by deciles.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n, d)
+    sample_weight : ndarray of shape (n,)
+
+    Returns
+    -------
+    by_deviation : ndarray of shape (d,)
+        The median absolute deviation, consistent for a Gaussian; unmoved by up to half the rows
+        but 0 or far too large for some discrete features.
+    by_deciles : ndarray of shape (d,)
+        The distance between the outer deciles, consistent for a Gaussian.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rows = np.random.default_rng(0).normal(scale=[1.0, 50.0], size=(4000, 2))
+    >>> robust_scales(rows, np.ones(4000))[0].round(0)
+    array([ 1., 50.])
+    """
+    low, centre, high = column_quantiles(rows, [0.1, 0.5, 0.9], sample_weight)
+    deviation = column_quantiles(np.abs(rows - centre), [0.5], sample_weight)[0]
+    return _MAD_TO_SD * deviation, _DECILES_TO_SD * (high - low)
+
+
+def column_quantiles(rows: Array, levels: list[float], sample_weight: Array) -> Array:
+    """Return quantiles of each column, shape (len(levels), d); integer weights repeat rows."""
+    if np.ptp(sample_weight) == 0:
+        return np.quantile(rows, levels, axis=0, method="inverted_cdf")
+    return np.quantile(rows, levels, axis=0, method="inverted_cdf", weights=sample_weight)
+
+
+def looks_unit_noise(by_deviation: Array, by_deciles: Array) -> bool:
+    """Tell whether nothing speaks against unit noise in at least nine columns of ten."""
+    low = np.minimum(by_deviation, by_deciles) / _PLAUSIBLE
+    high = np.maximum(by_deviation, by_deciles) * _PLAUSIBLE
+    return bool(np.mean((low <= 1.0) & (high >= 1.0)) >= _SHARE_OF_COLUMNS)
+
+
+def refined_scales(variances: Array, n_effective: float, kurtosis: float) -> Array | None:
+    """Return the scales still to be divided out, given variances under the weights found.
+
+    The first scales are inflated by the outliers that the weights now exclude.
+
+    Parameters
+    ----------
+    variances : ndarray of shape (d,)
+        Weighted variances in the present units.
+    n_effective : float
+    kurtosis : float
+        Of a typical feature.
+
+    Returns
+    -------
+    ndarray of shape (d,) or None
+        None when the typical column is at unit variance as far as sampling noise can tell.
+    """
+    noise = 3.0 * np.sqrt(max(kurtosis - 1.0, 0.5) / n_effective)
+    if np.median(np.abs(variances - 1.0)) <= _UNIT_TOLERANCE + noise:
+        return None
+    return np.sqrt(np.where(variances > 0, variances, 1.0))

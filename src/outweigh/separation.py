@@ -1,0 +1,121 @@
+"""Separate the outliers that a descent has revealed but not yet removed.
+
+A descent stops where second moments over many features reach their noise floor. By then the rows
+it removed point at the outliers: the mean of the removed mass differs from the mean of the kept in
+one direction. Along that single direction noise is small, and the outliers still kept stand apart
+from the clean rows. They are trimmed there symmetrically about the weighted median, which takes
+equally much from both tails of the clean rows and so does not move their mean.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from outweigh.capped_simplex import CappedSimplex
+from outweigh.protocols import Array, Samples
+
+__all__ = ["Cut", "separate", "weighted_quantile"]
+
+_ROUNDS = 2
+# A cut nearer than two deviations would take too many clean rows, one beyond four too few outliers.
+_NEAREST, _FARTHEST = 2.0, 4.0
+# A row one deviation beyond the cut loses five times the weight of a row: all of it.
+_PULL = 5.0
+_QUARTILES_TO_SD = 1.0 / 1.349
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Cut:
+    """A slab |direction'x - centre| <= limit * spread; what lies outside is trimmed."""
+
+    direction: Array
+    centre: float
+    spread: float
+    limit: float
+
+    def excess(self, projected: Array) -> Array:
+        """Return how far beyond the slab each value of direction'x is, in deviations; or below 0."""
+        return np.asarray(np.abs(projected - self.centre) / self.spread - self.limit)
+
+
+def separate(
+    samples: Samples, domain: CappedSimplex, weights: Array, *, sparse: bool
+) -> tuple[Array, tuple[Cut, ...]]:
+    """Trim along the directions in which the removed rows differ from the kept ones.
+
+    Parameters
+    ----------
+    samples : Samples
+        In units of the noise.
+    domain : CappedSimplex
+        The weights stay in it, so no more is removed than the contamination allows.
+    weights : ndarray of shape (n,)
+        Found by a descent.
+    sparse : bool
+        Keep only the features in which the difference is significant.
+
+    Returns
+    -------
+    weights : ndarray of shape (n,)
+    cuts : tuple of Cut
+        Empty if the removed rows point nowhere.
+    """
+    start = domain.reference()
+    weights = domain.project(weights)
+    cuts: list[Cut] = []
+    for _ in range(_ROUNDS):
+        cut = _find_cut(samples, domain, start, weights, sparse)
+        if cut is None:
+            break
+        excess = np.maximum(cut.excess(samples.project(cut.direction)), 0.0)
+        cuts.append(cut)
+        pull = _PULL / domain.metric.sum() * domain.metric
+        weights = domain.project(weights - pull * excess)
+    return weights, tuple(cuts)
+
+
+def _find_cut(
+    samples: Samples, domain: CappedSimplex, start: Array, weights: Array, sparse: bool
+) -> Cut | None:
+    moved = start - weights
+    removed = np.maximum(moved, 0.0)
+    share = float(removed.sum())
+    counted = domain.metric > 0
+    noise = float(np.sqrt(np.sum(moved[counted] ** 2 / domain.metric[counted])))
+    if share <= 0.0 or noise == 0.0:
+        return None
+    difference = samples.mean(moved)
+    direction = _significant(difference / noise, sparse)
+    if direction is None:
+        return None
+    projected = samples.project(direction)
+    low, centre, high = weighted_quantile(projected, weights, [0.25, 0.5, 0.75])
+    spread = (high - low) * _QUARTILES_TO_SD
+    if spread <= 0.0:
+        return None
+    separation = abs(float(removed @ projected) / share - centre) / spread
+    # Where two Gaussians of weights share and 1 - share, that far apart, are equally likely.
+    odds = np.log((1.0 - share) / share)
+    limit = separation / 2.0 + odds / max(separation, np.finfo(float).eps)
+    return Cut(direction, centre, spread, float(np.clip(limit, _NEAREST, _FARTHEST)))
+
+
+def _significant(z_scores: Array, sparse: bool) -> Array | None:
+    """Return the unit direction of a difference given in units of its noise, or None."""
+    d = z_scores.size
+    if sparse:
+        z_scores = np.where(np.abs(z_scores) > np.sqrt(2.0 * np.log(max(d, 2))), z_scores, 0.0)
+    elif z_scores @ z_scores < d + 3.0 * np.sqrt(2.0 * d):
+        return None
+    length = float(np.linalg.norm(z_scores))
+    return z_scores / length if length > 0 else None
+
+
+def weighted_quantile(values: Array, weights: Array, levels: list[float]) -> Array:
+    """Return quantiles of one weighted sample: the least value with that share at or below it."""
+    order = np.argsort(values, kind="stable")
+    cumulative = np.cumsum(weights[order])
+    positions = np.searchsorted(cumulative, np.asarray(levels) * cumulative[-1] * (1.0 - 1e-12))
+    return np.asarray(values[order][np.minimum(positions, values.size - 1)])

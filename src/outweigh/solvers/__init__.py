@@ -1,0 +1,17 @@
+"""Descent over sample weights: one loop, step rules and updates as values."""
+
+from outweigh.solvers.loop import descend
+from outweigh.solvers.steps import Backtracking, Constant, Polyak
+from outweigh.solvers.updates import EntropicMirror, ProjectedSubgradient
+from outweigh.solvers.working_set import WorkingSet, descend_on_working_set
+
+__all__ = [
+    "Backtracking",
+    "Constant",
+    "EntropicMirror",
+    "Polyak",
+    "ProjectedSubgradient",
+    "WorkingSet",
+    "descend",
+    "descend_on_working_set",
+]

@@ -1,0 +1,125 @@
+"""The one loop: budget, finiteness, best point so far, trace, callback and status."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from outweigh.forms import Form
+from outweigh.protocols import (
+    Array,
+    Callback,
+    Evaluation,
+    Iterate,
+    Objective,
+    Reached,
+    Result,
+    Status,
+    StepRule,
+    Update,
+)
+
+__all__ = ["descend"]
+
+
+def descend(
+    objective: Objective,
+    update: Update,
+    rule: StepRule,
+    start: Array,
+    *,
+    max_iter: int,
+    reached: Reached | None = None,
+    callback: Callback | None = None,
+) -> Result:
+    """Minimise an objective over weights and return the best point seen.
+
+    Parameters
+    ----------
+    objective : Objective
+    update : Update
+        Moves against a subgradient and back into the set of weights.
+    rule : StepRule
+        A fresh one: rules keep state.
+    start : ndarray of shape (n,)
+        A point of the set.
+    max_iter : int
+        Evaluations allowed, at least 1.
+    reached : callable, optional
+        Whether a value at given weights is at the clean level, where the descent ends.
+    callback : callable, optional
+        Called with an `Iterate` after each evaluation; a true return value stops the descent.
+
+    Returns
+    -------
+    Result
+
+    Raises
+    ------
+    FloatingPointError
+        If the objective is not finite at the start, where nothing better is known.
+    """
+    recorder = _Recorder()
+    candidate = current = start
+    evaluation: Evaluation | None = None
+    step = 0.0
+    status = Status.EXHAUSTED
+    for iteration in range(max_iter):
+        trial = objective.evaluate(candidate)
+        if not math.isfinite(trial.value):
+            if evaluation is None:
+                raise FloatingPointError(
+                    "the objective is not finite at the starting weights; rescale X"
+                )
+            step, accepted = step / 2.0, False
+        else:
+            norm_sq = update.gradient_norm_sq(candidate, trial.subgradient)
+            next_step, accepted = rule.decide(trial, norm_sq)
+            if accepted:
+                if evaluation is not None:
+                    recorder.moved(step, evaluation)
+                current, evaluation = candidate, trial
+                recorder.visited(current, trial)
+            step = next_step
+        iterate = Iterate(iteration, trial.value, step, accepted)
+        recorder.trace.append(iterate)
+        stop = callback is not None and callback(iterate)
+        if accepted and reached is not None and reached(trial.value, current):
+            status = Status.REACHED
+            break
+        if rule.finished is not None:
+            status = rule.finished
+            break
+        if stop or evaluation is None:
+            break
+        candidate = update(current, evaluation.subgradient, step)
+    return recorder.result(status)
+
+
+class _Recorder:
+    """Keeps the best point and the forces that led to it."""
+
+    def __init__(self) -> None:
+        self.trace: list[Iterate] = []
+        self._force = Form.zero(0)
+        self._drift = np.empty(0)
+        self._best: tuple[Array, float, Form, Array] | None = None
+
+    def visited(self, weights: Array, evaluation: Evaluation) -> None:
+        if self._best is None:
+            self._force = Form.zero(evaluation.form.n_features)
+            self._drift = np.zeros(evaluation.form.n_features)
+        if self._best is None or evaluation.value < self._best[1]:
+            self._best = (weights, evaluation.value, self._force, self._drift)
+
+    def moved(self, step: float, evaluation: Evaluation) -> None:
+        self._force = self._force + step * evaluation.form
+        self._drift = self._drift + step * evaluation.drift
+
+    def result(self, status: Status) -> Result:
+        if self._best is None:
+            raise ValueError("max_iter must be at least 1")
+        weights, value, force, drift = self._best
+        trace = tuple(self.trace)
+        return Result(weights, value, status, len(trace), trace, force, drift)
