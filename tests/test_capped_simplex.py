@@ -20,6 +20,8 @@ from outweigh.capped_simplex import CappedSimplex
 
 FloatArray = NDArray[np.float64]
 ATOL = 1e-12
+many = settings(max_examples=60, deadline=None)
+few = settings(max_examples=20, deadline=None)
 
 
 @st.composite
@@ -100,6 +102,7 @@ def merge_rows(weights: FloatArray, values: FloatArray) -> FloatArray:
 
 
 class TestProjection:
+    @many
     @given(simplices_and_vectors())
     def test_meets_its_optimality_conditions(
         self, case: tuple[CappedSimplex, list[FloatArray]]
@@ -116,6 +119,7 @@ class TestProjection:
             slack = 1e-9 * max(1.0, np.abs(multiplier).max())
             assert multiplier[can_rise].max() <= multiplier[can_fall].min() + slack
 
+    @many
     @given(simplices_and_vectors(bound=1e300))
     def test_equals_the_rational_answer_at_any_magnitude_for_unit_weights(
         self, case: tuple[CappedSimplex, list[FloatArray]]
@@ -124,6 +128,7 @@ class TestProjection:
         simplex = CappedSimplex(simplex.caps)
         np.testing.assert_allclose(simplex.project(v), exact_projection(simplex, v), atol=ATOL)
 
+    @many
     @given(simplices_and_vectors(bound=100.0))
     def test_equals_the_rational_answer_for_any_weights(
         self, case: tuple[CappedSimplex, list[FloatArray]]
@@ -131,7 +136,7 @@ class TestProjection:
         simplex, (v,) = case
         np.testing.assert_allclose(simplex.project(v), exact_projection(simplex, v), atol=ATOL)
 
-    @settings(max_examples=25)
+    @few
     @given(simplices_and_vectors(max_rows=5, bound=3.0))
     def test_equals_a_general_solver(self, case: tuple[CappedSimplex, list[FloatArray]]) -> None:
         simplex, (v,) = case
@@ -145,6 +150,7 @@ class TestProjection:
         )
         np.testing.assert_allclose(simplex.project(v)[rows], found, atol=2e-5)
 
+    @many
     @given(simplices_and_vectors())
     def test_leaves_points_of_the_set_where_they_are(
         self, case: tuple[CappedSimplex, list[FloatArray]]
@@ -155,6 +161,7 @@ class TestProjection:
         uniform = simplex.reference()
         np.testing.assert_allclose(simplex.project(uniform), uniform, atol=ATOL)
 
+    @many
     @given(simplices_and_vectors(count=2, bound=100.0))
     def test_brings_no_two_points_further_apart(
         self, case: tuple[CappedSimplex, list[FloatArray]]
@@ -207,6 +214,16 @@ class TestProjection:
         v = [1e300, 0.3, 0.2, -1e300]
         np.testing.assert_allclose(simplex.project(v), [0.6, 0.25, 0.15, 0.0], atol=ATOL)
 
+    def test_tells_apart_rows_whose_difference_is_lost_beside_others(self) -> None:
+        v = np.repeat([6e284, 0.0, -1e20, -6e284], [2, 1, 1, 2])
+        simplex = CappedSimplex(np.full(6, 0.3))
+        np.testing.assert_allclose(simplex.project(v), [0.3, 0.3, 0.3, 0.1, 0.0, 0.0], atol=ATOL)
+
+    @pytest.mark.parametrize("weight", [1e-6, 0.3, 1.0, 3e5])
+    def test_finds_a_single_huge_row_of_any_weight(self, weight: float) -> None:
+        simplex = CappedSimplex(np.array([1.4]), np.array([weight]))
+        assert simplex.project([1e300]) == pytest.approx(1.0, abs=ATOL)
+
     @pytest.mark.parametrize("weighted", [False, True])
     def test_sums_to_one_at_the_largest_floats(self, weighted: bool) -> None:
         rng = np.random.default_rng(3)
@@ -241,6 +258,7 @@ def minimize_distance(
 
 
 class TestRelativeEntropyProjection:
+    @many
     @given(simplices_and_vectors(bound=700.0))
     def test_meets_its_optimality_conditions(
         self, case: tuple[CappedSimplex, list[FloatArray]]
@@ -257,6 +275,7 @@ class TestRelativeEntropyProjection:
             assert (multiplier[~free] >= tau - 1e-9).all()
             assert (log_v[~rows & (simplex.caps > 0)] < tau - 600).all()
 
+    @many
     @given(simplices_and_vectors(bound=50.0), st.sampled_from([0.0, 1e3, -1e6, 2.0**60, -1e300]))
     def test_ignores_a_common_factor(
         self, case: tuple[CappedSimplex, list[FloatArray]], shift: float
@@ -268,7 +287,7 @@ class TestRelativeEntropyProjection:
             simplex.project_kl(shifted), simplex.project_kl(back), rtol=1e-9, atol=ATOL
         )
 
-    @settings(max_examples=25)
+    @few
     @given(simplices_and_vectors(max_rows=5, bound=2.0))
     def test_equals_the_root_of_its_equation(
         self, case: tuple[CappedSimplex, list[FloatArray]]
@@ -291,6 +310,15 @@ class TestRelativeEntropyProjection:
         w = simplex.project_kl(1e5 * np.arange(1000.0))
         np.testing.assert_allclose(w, np.repeat([0.0, 0.002], 500), atol=1e-15)
 
+    def test_holds_its_conditions_on_many_rows_under_caps_that_hardly_bind(self) -> None:
+        rng = np.random.default_rng(2)
+        caps = 10.0 ** rng.uniform(-6, 3, 20_000)
+        log_v = 20 * rng.standard_normal(20_000)
+        w = CappedSimplex(caps).project_kl(log_v)
+        assert CappedSimplex(caps).contains(w)
+        tau = np.max(log_v[w < caps] - np.log(w[w < caps]))
+        np.testing.assert_allclose(w, np.minimum(caps, np.exp(log_v - tau)), rtol=1e-9)
+
     def test_shares_among_ties_too_large_to_hold_the_caps(self) -> None:
         simplex = CappedSimplex(np.array([0.1, 0.9, 0.9, 0.9]))
         w = simplex.project_kl([1e300, 1e300, 1e300, -1e300])
@@ -307,6 +335,7 @@ class TestRelativeEntropyProjection:
 
 
 class TestLinearOracle:
+    @many
     @given(simplices_and_vectors(max_rows=6, bound=100.0))
     def test_is_as_low_as_the_lowest_vertex(
         self, case: tuple[CappedSimplex, list[FloatArray]]
@@ -326,7 +355,7 @@ class TestLinearOracle:
                     values.append(g @ vertex)
         assert g @ w == pytest.approx(min(values), abs=1e-9)
 
-    @settings(max_examples=25)
+    @few
     @given(simplices_and_vectors(bound=10.0))
     def test_equals_linear_programming(self, case: tuple[CappedSimplex, list[FloatArray]]) -> None:
         simplex, (g,) = case
@@ -351,6 +380,7 @@ class TestLinearOracle:
 
 
 class TestTangentProjection:
+    @many
     @given(simplices_and_vectors(count=2, bound=100.0))
     def test_splits_a_direction_into_tangent_and_normal_parts(
         self, case: tuple[CappedSimplex, list[FloatArray]]
@@ -373,7 +403,7 @@ class TestTangentProjection:
         if rises.size and falls.size:
             assert rises.max() <= falls.min() + 1e-9 * size * 100
 
-    @settings(max_examples=25)
+    @few
     @given(simplices_and_vectors(count=2, max_rows=5, bound=3.0))
     def test_equals_a_general_solver(self, case: tuple[CappedSimplex, list[FloatArray]]) -> None:
         simplex, (v, direction) = case
@@ -391,6 +421,7 @@ class TestTangentProjection:
         assert (h[~rows] == 0).all()
         np.testing.assert_allclose(h[rows], found, atol=1e-4)
 
+    @many
     @given(simplices_and_vectors(bound=10.0))
     def test_vanishes_where_the_set_is_left_at_its_nearest_point(
         self, case: tuple[CappedSimplex, list[FloatArray]]
@@ -399,6 +430,21 @@ class TestTangentProjection:
         w = simplex.project(v)
         h = simplex.project_tangent(w, np.where(simplex.caps > 0, v - w, 0.0))
         np.testing.assert_allclose(h, 0.0, atol=1e-10)
+
+    def test_holds_its_conditions_on_many_rows(self) -> None:
+        rng = np.random.default_rng(4)
+        n = 30_000
+        simplex = CappedSimplex.from_contamination(rng.uniform(0.5, 2.0, n), 0.2)
+        w = simplex.project(rng.standard_normal(n) / n)
+        direction = rng.standard_cauchy(n)
+        h = simplex.project_tangent(w, direction)
+        at_zero, at_cap = w <= ATOL, w >= simplex.caps - ATOL
+        assert abs(h.sum()) <= 1e-12 * np.abs(h).sum()
+        assert (h[at_zero] >= 0).all()
+        assert (h[at_cap] <= 0).all()
+        multiplier = (direction - h) / simplex.metric
+        scale = np.abs(h / simplex.metric).max()
+        assert multiplier[~at_cap].max() <= multiplier[~at_zero].min() + 1e-12 * scale
 
     def test_is_a_centred_direction_inside_the_set(self) -> None:
         simplex = CappedSimplex.from_contamination(4, 0.2)
@@ -417,12 +463,14 @@ class TestRepeatedRows:
 
     vectors = hnp.arrays(np.float64, 6, elements=st.floats(-3, 3))
 
+    @many
     @given(vectors)
     def test_project_alike(self, v: FloatArray) -> None:
         merged, repeated = self.pair()
         expected = merge_rows(self.weights, repeated.project(repeat_rows(self.weights, v)))
         np.testing.assert_allclose(merged.project(v), expected, atol=ATOL)
 
+    @many
     @given(vectors)
     def test_take_the_same_gradient_step(self, g: FloatArray) -> None:
         merged, repeated = self.pair()
@@ -433,6 +481,7 @@ class TestRepeatedRows:
         )
         np.testing.assert_allclose(stepped, merge_rows(self.weights, other), atol=ATOL)
 
+    @many
     @given(vectors)
     def test_project_in_relative_entropy_alike(self, log_v: FloatArray) -> None:
         merged, repeated = self.pair()
@@ -440,6 +489,7 @@ class TestRepeatedRows:
         expected = merge_rows(self.weights, repeated.project_kl(logs))
         np.testing.assert_allclose(merged.project_kl(log_v), expected, atol=ATOL)
 
+    @many
     @given(vectors)
     def test_have_the_same_linear_minimum(self, g: FloatArray) -> None:
         merged, repeated = self.pair()
@@ -448,6 +498,7 @@ class TestRepeatedRows:
             copies @ repeated.minimize_linear(copies), abs=1e-12
         )
 
+    @many
     @given(vectors, vectors)
     def test_have_the_same_tangent_projection_and_length(
         self, v: FloatArray, direction: FloatArray
@@ -459,6 +510,7 @@ class TestRepeatedRows:
         np.testing.assert_allclose(h, merge_rows(self.weights, other), atol=1e-9)
         assert squared_length(merged, h) == pytest.approx(float(other @ other), abs=1e-8)
 
+    @many
     @given(vectors)
     def test_count_alike(self, v: FloatArray) -> None:
         merged, repeated = self.pair()

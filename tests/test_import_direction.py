@@ -19,6 +19,7 @@ SOURCE = Path(__file__).resolve().parents[1] / "src" / PACKAGE
 
 # A room is a module or a folder directly under src/outweigh, here in the order in which data flows.
 ROOMS = (
+    "forms",
     "protocols",
     "capped_simplex",
     "selection",
@@ -32,6 +33,7 @@ ROOMS = (
     "stability",
     "scaling",
     "pruning",
+    "separation",
     "estimators",
     "baselines",
     "experiments",

@@ -3,10 +3,18 @@
 from importlib.metadata import PackageNotFoundError, version
 
 from outweigh.estimators import ContaminationSearch, RobustMean, RobustSparseMean
+from outweigh.stability import Stability, stability
 
 try:
     __version__ = version("outweigh")
 except PackageNotFoundError:  # a source tree that was never installed
     __version__ = "0+unknown"
 
-__all__ = ["ContaminationSearch", "RobustMean", "RobustSparseMean", "__version__"]
+__all__ = [
+    "ContaminationSearch",
+    "RobustMean",
+    "RobustSparseMean",
+    "Stability",
+    "__version__",
+    "stability",
+]

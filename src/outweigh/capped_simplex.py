@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -166,9 +167,8 @@ class CappedSimplex:
         array([0.4, 0.6])
         """
         target = _finite_rows("v", v, self.caps.size)
-        return _clip_to_sum(
-            target, self._step_size, np.zeros(self.caps.size), self.caps, self._total
-        )
+        f = _Clipped(target, self._step_size, np.zeros(self.caps.size), self.caps)
+        return _clip_to_sum(f, self._total)
 
     def project_kl(self, log_v: ArrayLike) -> FloatArray:
         r"""Return the point of D nearest to v = exp(log_v) in relative entropy.
@@ -269,7 +269,7 @@ class CappedSimplex:
         target = _finite_rows("direction", direction, self.caps.size)
         lower = np.where(weights <= atol, 0.0, -np.inf)
         upper = np.where(weights >= self.caps - atol, 0.0, np.inf)
-        return _clip_to_sum(target, self._step_size, lower, upper, 0.0)
+        return _clip_to_sum(_Clipped(target, self._step_size, lower, upper), 0.0)
 
     def contains(self, w: ArrayLike, atol: float = _ROUNDING) -> bool:
         """Tell whether w lies in D, each bound and the sum to within atol."""
@@ -332,146 +332,137 @@ _TOLERANCE = 2.0**-48
 _SAMPLE = 2048
 
 
-def _clip_to_sum(
-    v: FloatArray, s: float | FloatArray, lower: FloatArray, upper: FloatArray, total: float
-) -> FloatArray:
-    """Return clip(v - tau s, lower, upper) for the tau that makes it sum to total."""
-    moved, w = np.empty_like(v), np.empty_like(v)
+class _Clipped(NamedTuple):
+    """The function tau -> clip(v - tau s, lower, upper); s is 1.0 where all its entries are 1."""
+
+    v: FloatArray
+    s: float | FloatArray
+    lower: FloatArray
+    upper: FloatArray
+
+    def clip(self, moved: FloatArray) -> FloatArray:
+        w = np.maximum(moved, self.lower)
+        return np.minimum(w, self.upper, out=w)
+
+    def at(self, tau: float) -> FloatArray:
+        return self.clip(self.v - tau * self.s)
+
+    def sum_at(self, tau: float) -> float:
+        return float(self.at(tau).sum())
+
+    def take(self, rows: slice | NDArray[np.intp]) -> _Clipped:
+        s = self.s if isinstance(self.s, float) else self.s[rows]
+        return _Clipped(self.v[rows], s, self.lower[rows], self.upper[rows])
+
+    def breakpoints(self) -> FloatArray:
+        """Where the n rows leave their upper bounds, then where they reach their lower ones."""
+        return np.concatenate([(self.v - self.upper) / self.s, (self.v - self.lower) / self.s])
+
+    def slope(self, rows: NDArray[np.bool_]) -> float:
+        if isinstance(self.s, float):
+            return self.s * int(np.count_nonzero(rows))
+        return float(self.s[rows].sum())
+
+
+def _clip_to_sum(f: _Clipped, total: float) -> FloatArray:
+    """Return f(tau) for the tau that makes it sum to total."""
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        tau = float((v.sum() - total) / (s * v.size if isinstance(s, float) else s.sum()))
+        slope = f.s * f.v.size if isinstance(f.s, float) else float(f.s.sum())
+        tau = (float(f.v.sum()) - total) / slope
         tau = tau if np.isfinite(tau) else 0.0
         tolerance = _TOLERANCE
         while tolerance <= _ROUNDING:
             low, high, previous, proposed = -np.inf, np.inf, np.inf, False
             while True:
-                np.subtract(v, tau * s, out=moved)
-                excess = float(_clip(moved, lower, upper, out=w).sum()) - total
+                moved = f.v - tau * f.s
+                w = f.clip(moved)
+                excess = float(w.sum()) - total
                 scale = total or float(np.abs(w).sum())
                 if abs(excess) <= tolerance * scale:
                     return w
                 if excess > 0:
-                    low, free = tau, (moved > lower) & (moved <= upper)
+                    low, free = tau, (moved > f.lower) & (moved <= f.upper)
                 else:
-                    high, free = tau, (moved >= lower) & (moved < upper)
-                slope = _sum_where(s, free)
+                    high, free = tau, (moved >= f.lower) & (moved < f.upper)
+                slope = f.slope(free)
                 step = excess / slope if slope > 0 else np.inf
                 if abs(step) <= 2.0**-20 * abs(tau):
-                    moved -= step * s
-                    if abs(float(_clip(moved, lower, upper, out=w).sum()) - total) <= (
-                        tolerance * scale
-                    ):
+                    w = f.clip(moved - step * f.s)
+                    if abs(float(w.sum()) - total) <= tolerance * scale:
                         return w
                 if low < tau + step < high and abs(excess) <= previous / 2:
                     tau, previous = tau + step, abs(excess)
                     continue
-                if proposed:
-                    break
-                proposal = _sorted_root(v, s, lower, upper, tau, excess, low, high)
+                proposal = np.nan if proposed else _propose(f, tau, excess, low, high)
                 if not low < proposal < high:
                     break
                 tau, previous, proposed = proposal, np.inf, True
-            tau = _search_breakpoints(v, s, lower, upper, tau, excess, low, high)
-            v, tau = v - tau * s, 0.0
-            # Each round gains 16 digits, of up to 308 above the point; rounding must not hold it up.
+            tau = _search(f, tau, excess, low, high)
+            f, tau = f._replace(v=f.v - tau * f.s), 0.0
+            # A round gains 16 of at most 308 digits; what rounding withholds is let go by and by.
             tolerance *= 1.2
     raise ArithmeticError("the entries cannot be made to sum to their total: rescale the input.")
 
 
-def _search_breakpoints(
-    v: FloatArray,
-    s: float | FloatArray,
-    lower: FloatArray,
-    upper: FloatArray,
-    tau: float,
-    excess: float,
-    low: float,
-    high: float,
-) -> float:
-    """Return the root between low and high, of which tau is one, to the precision of a float."""
+def _search(f: _Clipped, tau: float, excess: float, low: float, high: float) -> float:
+    """Return the root in (low, high), of which tau is one end, to the precision of a float."""
     n_left = np.inf
     while True:
-        # What is left out does not change between low and high, and neither do differences of sums.
-        keep = np.flatnonzero((v - high * s < upper) & (v - low * s > lower) & (lower < upper))
-        v, lower, upper = v[keep], lower[keep], upper[keep]
-        s = s if isinstance(s, float) else s[keep]
-        total = float(_clip(v - tau * s, lower, upper).sum()) - excess
-        points = np.concatenate([(v - upper) / s, (v - lower) / s])
+        # Rows left out do not change between low and high, so differences of sums stay the same.
+        above, below = f.v - high * f.s < f.upper, f.v - low * f.s > f.lower
+        f = f.take(np.flatnonzero(above & below & (f.lower < f.upper)))
+        if f.v.size == 0:
+            return tau
+        total = f.sum_at(tau) - excess
+        points = f.breakpoints()
         points = points[(points > low) & (points < high)]
         if points.size == 0:
-            # Linear from low to high, unless the slope is too steep for floats: then the root lies
-            # at one end, at high if rows that are free there can still take what is missing.
-            at_high = v - high * s
-            missing = total - float(_clip(at_high, lower, upper).sum())
-            room = (upper - _clip(at_high, lower, upper))[at_high >= lower].sum()
-            slope = float(np.broadcast_to(s, v.shape).sum())
-            if slope == 0:
-                return tau
-            if high < np.inf and room >= missing:
-                return max(high - missing / slope, low)
-            surplus = float(_clip(v - low * s, lower, upper).sum()) - total
-            return min(low + surplus / slope, high)
-        root = np.nan
-        if 2 * points.size <= n_left:
-            root = _sorted_root(v, s, lower, upper, tau, excess, low, high)
+            break
+        root = _propose(f, tau, excess, low, high) if 2 * points.size <= n_left else np.nan
         if not low < root < high:
             # The last proposal did not halve what is left, or there is none: the median halves.
             root = float(np.partition(points, points.size // 2)[points.size // 2])
         tau, n_left = root, points.size
-        excess = float(_clip(v - tau * s, lower, upper).sum()) - total
+        excess = f.sum_at(tau) - total
         if excess == 0:
             return tau
         low, high = (tau, high) if excess > 0 else (low, tau)
+    # Linear from low to high, unless the slope is too steep for floats. Then the root lies at one
+    # end: at high, if the rows that are free there can take what is missing.
+    slope = f.slope(np.ones(f.v.size, dtype=np.bool_))
+    missing = total - f.sum_at(high)
+    room = (f.upper - f.at(high))[f.v - high * f.s >= f.lower].sum()
+    if low == -np.inf or (high < np.inf and room >= missing):
+        return max(high - missing / slope, low)
+    return min(low + (f.sum_at(low) - total) / slope, high)
 
 
-def _sorted_root(
-    v: FloatArray,
-    s: float | FloatArray,
-    lower: FloatArray,
-    upper: FloatArray,
-    tau: float,
-    excess: float,
-    low: float,
-    high: float,
-) -> float:
-    """Propose a root between low and high from the sorted breakpoints of a sample of the rows."""
-    n = v.size
+def _propose(f: _Clipped, tau: float, excess: float, low: float, high: float) -> float:
+    """Guess the root in (low, high) from the sorted breakpoints of a sample; nan if it has none."""
+    n = f.v.size
     if n > _SAMPLE:
-        rows = slice(None, None, -(-n // _SAMPLE))
-        v, lower, upper = v[rows], lower[rows], upper[rows]
-        s = s if isinstance(s, float) else s[rows]
+        f = f.take(slice(None, None, -(-n // _SAMPLE)))
         # Twice as far as seems needed, so that the root is likely to lie between: a bracket with
         # two near ends keeps few rows. The first time there is no near end yet.
-        excess *= v.size / n * (2.0 if np.isfinite(low) and np.isfinite(high) else 1.0)
-    total = float(_clip(v - tau * s, lower, upper).sum()) - excess
-    enter, leave = (v - upper) / s, (v - lower) / s
-    gain = np.broadcast_to(s, v.shape)
-    points = np.concatenate([enter, leave])
+        excess *= f.v.size / n * (2.0 if np.isfinite(low) and np.isfinite(high) else 1.0)
+    total = f.sum_at(tau) - excess
+    points = f.breakpoints()
+    enter, leave = points[: f.v.size], points[f.v.size :]
     inside = np.flatnonzero((points > low) & (points < high))
     if inside.size == 0:
         return np.nan
     inside = inside[np.argsort(points[inside])]
     points = points[inside]
-    slopes = np.concatenate([gain, -gain])[inside].cumsum()
-    slopes += _sum_where(s, (enter <= low) & (leave > low))
-    sums = np.empty_like(points)
-    sums[0] = _clip(v - points[0] * s, lower, upper).sum()
-    sums[1:] = sums[0] - np.cumsum(slopes[:-1] * np.diff(points))
-    last = int(np.searchsorted(-sums, -total, side="right")) - 1
-    if last < 0:
-        return float(points[0])
+    change = np.empty(2 * f.v.size)
+    change[: f.v.size] = f.s
+    change[f.v.size :] = -f.s
+    slopes = change[inside].cumsum()
+    slopes += f.slope((enter <= low) & (leave > low))
+    sums = np.full(points.size, f.sum_at(float(points[0])))
+    sums[1:] -= np.cumsum(slopes[:-1] * np.diff(points))
+    last = max(int(np.searchsorted(-sums, -total, side="right")) - 1, 0)
     step = (sums[last] - total) / slopes[last] if slopes[last] > 0 else 0.0
     return float(points[last] + max(step, 0.0))
-
-
-def _clip(
-    u: FloatArray, lower: FloatArray, upper: FloatArray, out: FloatArray | None = None
-) -> FloatArray:
-    out = np.maximum(u, lower, out=out)
-    return np.minimum(out, upper, out=out)
-
-
-def _sum_where(s: float | FloatArray, mask: NDArray[np.bool_]) -> float:
-    return s * int(np.count_nonzero(mask)) if isinstance(s, float) else float(s[mask].sum())
 
 
 def _scale_to_sum(log_v: FloatArray, caps: FloatArray, total: float) -> FloatArray:

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import minimize
+from scipy.optimize import LinearConstraint, minimize
 
 from outweigh.capped_simplex import CappedSimplex
 from outweigh.noise_floor import NoiseFloor
@@ -19,12 +19,12 @@ __all__ = ["Certificate", "Moreau", "moreau_gradient", "stationarity", "theorem_
 
 @dataclass(frozen=True, slots=True)
 class Moreau:
-    """The gradient of the Moreau envelope at a point.
+    r"""The gradient of the Moreau envelope at a point.
 
     Attributes
     ----------
     gradient_norm : float
-        :math:`2\\beta |w - \\mathrm{prox}(w)|`; small only near a stationary point.
+        :math:`2\beta |w - \mathrm{prox}(w)|`; small only near a stationary point.
     accuracy : float
         By at most how much the norm may be off, from the gap of the proximal problem.
     beta : float
@@ -124,7 +124,7 @@ def theorem_stationarity(n_samples: float, contamination: float) -> float:
     if contamination <= 0.0:
         return 0.0
     delta_sq = contamination**2 * math.log(1.0 / contamination)
-    return math.sqrt(n_samples) * delta_sq * contamination**-1.5
+    return math.sqrt(n_samples) * delta_sq / contamination / math.sqrt(contamination)
 
 
 def moreau_gradient(
@@ -225,7 +225,7 @@ class _Bundle:
             jac=True,
             method="SLSQP",
             bounds=[(0.0, 1.0)] * count,
-            constraints={"type": "eq", "fun": lambda m: m.sum() - 1.0, "jac": np.ones_like},
+            constraints=LinearConstraint(np.ones((1, count)), 1.0, 1.0),
             options={"ftol": 1e-14, "maxiter": 200},
         )
         mixture = np.clip(solution.x, 0.0, None)

@@ -90,14 +90,18 @@ def noise_floor(
 
 
 @noise_floor.register
-def _(norm: RowwiseLargest, n_effective: float, n_features: int, kurtosis: float = 3.0) -> NoiseFloor:
+def _(
+    norm: RowwiseLargest, n_effective: float, n_features: int, kurtosis: float = 3.0
+) -> NoiseFloor:
     return _entrywise(
         _rowwise_draw, n_effective, n_features, min(norm.n_nonzero, n_features), kurtosis
     )
 
 
 @noise_floor.register
-def _(norm: LargestEntries, n_effective: float, n_features: int, kurtosis: float = 3.0) -> NoiseFloor:
+def _(
+    norm: LargestEntries, n_effective: float, n_features: int, kurtosis: float = 3.0
+) -> NoiseFloor:
     m = min(norm.n_entries, n_features**2)
     if m == n_features**2:
         return _frobenius(n_effective, n_features, kurtosis)
@@ -176,7 +180,7 @@ def _largest_draw(rng: np.random.Generator, n: float, d: int, m: int, kurtosis: 
 
 def _diagonal_draw(rng: np.random.Generator, n: float, d: int, kurtosis: float) -> Array:
     gaussian = rng.chisquare(max(n - 1.0, 1.0), d) / n - 1.0
-    return np.maximum(gaussian * np.sqrt((kurtosis - 1.0) / 2.0), -1.0)
+    return np.asarray(np.maximum(gaussian * np.sqrt((kurtosis - 1.0) / 2.0), -1.0))
 
 
 def _largest_normals(

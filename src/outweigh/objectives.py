@@ -22,6 +22,9 @@ from outweigh.selection import top_k_indices
 
 __all__ = ["MomentObjective", "mean", "pca", "sparse_mean", "sparse_pca"]
 
+# Multiplications in a full pass above which halving its time is worth its rounding.
+_SINGLE_PRECISION_ABOVE = 2e8
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MomentObjective:
@@ -97,17 +100,21 @@ class MomentObjective:
         """Return the value over all features, and the features that carry it.
 
         These are the rows of the maximiser and the `n_coordinates` features with most energy in
-        those rows. The pass runs in single precision; the descent it prepares does not.
+        those rows. A large pass runs in single precision; the descent it prepares does not.
         """
-        matrix = replace(self, single_precision=True).moment(weights)
+        work = self.samples.n_samples * self.n_features**2
+        matrix = replace(self, single_precision=work > _SINGLE_PRECISION_ABOVE).moment(weights)
         found = self.norm.maximize(matrix)
         chosen = found.form.entries.tocoo()
-        rows = np.unique(chosen.row)
+        rows = np.unique(chosen.row).astype(np.intp)
         if rows.size > n_coordinates:
             energy = np.bincount(chosen.row, chosen.data**2, minlength=self.n_features)
-            rows = top_k_indices(energy, n_coordinates)
+            rows = top_k_indices(energy.astype(np.float64), n_coordinates)
         columns = np.square(matrix.rows(rows)).sum(axis=0)
         coordinates = np.union1d(rows, top_k_indices(columns, n_coordinates))
+        if self.removed is not None:
+            # What was taken out must stay out: a working set holds its features too.
+            coordinates = np.union1d(coordinates, np.flatnonzero(self.removed.any(axis=1)))
         return Survey(found.value, coordinates)
 
     def restrict(self, coordinates: Indices) -> MomentObjective:
@@ -128,20 +135,18 @@ class MomentObjective:
         return replace(self, removed=basis)
 
 
-def sparse_mean(
-    samples: Samples, n_nonzero: int, reference: Reference = 1.0
-) -> MomentObjective:
-    """Return :math:`\\|S_w - R\\|_{F,k,k}`, the objective of Algorithm 1."""
+def sparse_mean(samples: Samples, n_nonzero: int, reference: Reference = 1.0) -> MomentObjective:
+    r"""Return :math:`\|S_w - R\|_{F,k,k}`, the objective of Algorithm 1."""
     return MomentObjective(samples, RowwiseLargest(n_nonzero), True, reference)
 
 
 def mean(samples: Samples, reference: Reference = 1.0) -> MomentObjective:
-    """Return :math:`\\|S_w - R\\|_2`, the objective of Appendix D."""
+    r"""Return :math:`\|S_w - R\|_2`, the objective of Appendix D."""
     return MomentObjective(samples, KyFan(1), True, reference)
 
 
 def sparse_pca(samples: Samples, n_nonzero: int, reference: Reference = 1.0) -> MomentObjective:
-    """Return :math:`\\|M_w - R\\|_{F,2k^2}`, the objective of Algorithm 2."""
+    r"""Return :math:`\|M_w - R\|_{F,2k^2}`, the objective of Algorithm 2."""
     return MomentObjective(samples, LargestEntries(2 * n_nonzero**2), False, reference)
 
 

@@ -51,7 +51,8 @@ def pruning_radius_sq(n_samples: float, n_features: int) -> float:
     The chi-squared tail bound of Laurent and Massart (2000), with room for a rough centre.
     """
     log_term = float(np.log(n_samples / _FAILURE_PROBABILITY))
-    return _SLACK * (n_features + 2.0 * np.sqrt(n_features * log_term) + 2.0 * log_term)
+    spread = 2.0 * float(np.sqrt(n_features * log_term)) + 2.0 * log_term
+    return _SLACK * (n_features + spread)
 
 
 def pruned_rows(
@@ -78,4 +79,8 @@ def pruned_rows(
     order = beyond[np.argsort(-squared_distances[beyond], kind="stable")]
     # Half a unit in the last place of room: a share given as a decimal fraction is not exact.
     budget = contamination * sample_weight.sum() * (1.0 + 1e-9)
-    return order[np.cumsum(sample_weight[order]) <= budget]
+    allowed = np.cumsum(sample_weight[order]) <= budget
+    # Equal rows go together or not at all, so that integer weights equal repeated rows.
+    distances = squared_distances[order]
+    split = distances[~allowed]
+    return np.asarray(order[allowed & (distances > split.max(initial=-np.inf))])

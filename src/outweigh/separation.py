@@ -36,7 +36,7 @@ class Cut:
     limit: float
 
     def excess(self, projected: Array) -> Array:
-        """Return how far beyond the slab each value of direction'x is, in deviations; or below 0."""
+        """Return how far beyond the slab each projection is, in deviations; negative inside."""
         return np.asarray(np.abs(projected - self.centre) / self.spread - self.limit)
 
 

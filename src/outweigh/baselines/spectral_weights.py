@@ -100,10 +100,10 @@ class MultiplicativeWeightsMean(MeanBaseline):
 
     After naive pruning, each round finds the top eigenvector v of the weighted covariance,
     multiplies the weight of row i by 1 - t_i / (2 max t) with t_i = (v'(x_i - mean))^2, and
-    projects in relative entropy onto the weights w_i <= 1 / ((1 - eps) n). It ends at the top
-    variance of (1 - eps) n clean rows, (1 + sqrt(d / ((1 - eps) n)))^2; the weights of smallest top variance are kept.
+    projects in relative entropy onto the weights w_i <= 1 / ((1 - eps) n). It ends when the
+    smallest top variance has not fallen by one per cent in five rounds; its weights are kept.
 
-    Assumptions: noise of unit variance, for the pruning and for the end; the contamination known.
+    Assumptions: noise of unit variance, for the pruning only; the contamination known.
     Cost: O(n d) a matrix-vector product, tens of products a round.
 
     Parameters
@@ -160,16 +160,18 @@ class MultiplicativeWeightsMean(MeanBaseline):
         kept = naive_prune(X, origin, tau)
         Z = X[kept] - origin
         n_samples, n_features = Z.shape
-        clean = (1.0 + np.sqrt(n_features / ((1.0 - eps) * n_samples))) ** 2
         domain = CappedSimplex.from_contamination(n_samples, eps)
         weights = best = np.full(n_samples, 1.0 / n_samples)
-        top, smallest, n_iter = np.ones(n_features), np.inf, 0
-        for n_iter in range(1, budget + 1):  # noqa: B007
+        top, smallest, mark = np.ones(n_features), np.inf, np.inf
+        n_iter = last_gain = 0
+        for n_iter in range(1, budget + 1):
             value, top, mean = top_variance(Z, weights, start=top)
             if value < smallest:
                 best, smallest = weights, value
+            if value < 0.99 * mark:
+                mark, last_gain = value, n_iter
             squares = ((Z - mean) @ top) ** 2
-            if value <= clean or eps == 0.0 or not squares.any():
+            if n_iter - last_gain >= 5 or eps == 0.0 or not squares.any():
                 break
             with np.errstate(divide="ignore"):
                 logs = np.log(weights)

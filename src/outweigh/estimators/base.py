@@ -5,16 +5,15 @@ from __future__ import annotations
 import logging
 import warnings
 from abc import abstractmethod
-from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, OutlierMixin
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from outweigh.estimators.search import SOLVERS, SearchOptions
+from outweigh.estimators.parameters import COMMON
+from outweigh.estimators.search import SearchOptions
 from outweigh.estimators.weighting import Weighting
 from outweigh.protocols import Array, Iterate
 
@@ -26,18 +25,7 @@ logger = logging.getLogger("outweigh")
 class RobustEstimator(OutlierMixin, BaseEstimator):
     """Base of the four estimators; not for direct use."""
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "contamination": [StrOptions({"auto"}), Interval(Real, 0.0, 0.5, closed="left")],
-        "scale": [StrOptions({"auto", "mad"}), "array-like", None],
-        "solver": [StrOptions(set(SOLVERS))],
-        "refit": ["boolean"],
-        "stop_at_floor": ["boolean"],
-        "working_set": ["boolean"],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "tol": [Interval(Real, 0.0, None, closed="neither")],
-        "random_state": ["random_state"],
-        "verbose": ["verbose"],
-    }
+    _parameter_constraints: ClassVar[dict[str, Any]] = COMMON
 
     contamination: float | str
     scale: str | ArrayLike | None
@@ -53,9 +41,7 @@ class RobustEstimator(OutlierMixin, BaseEstimator):
     weights_: Array
     offset_: float
 
-    def fit(
-        self, X: ArrayLike, y: object = None, sample_weight: ArrayLike | None = None
-    ) -> Self:
+    def fit(self, X: ArrayLike, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
         """Find weights under which the rows look clean and read the estimate off them.
 
         Parameters
@@ -76,8 +62,8 @@ class RobustEstimator(OutlierMixin, BaseEstimator):
             rows, weight = self._validate_rows(X, sample_weight)
             self._fit_rows(rows, weight)
         except BaseException:
-            vars(self).clear()
-            vars(self).update(before)
+            self.__dict__.clear()
+            self.__dict__.update(before)
             raise
         return self
 
@@ -154,8 +140,11 @@ class RobustEstimator(OutlierMixin, BaseEstimator):
         return False
 
     def _set_weighting(
-        self, X: NDArray[np.float64], sample_weight: Array, positive: NDArray[np.bool_],
-        found: Weighting
+        self,
+        X: NDArray[np.float64],
+        sample_weight: Array,
+        positive: NDArray[np.bool_],
+        found: Weighting,
     ) -> None:
         """Set the attributes that do not depend on what is estimated."""
         weights = np.zeros(positive.size)
@@ -177,17 +166,18 @@ class RobustEstimator(OutlierMixin, BaseEstimator):
 def _offset(scores: Array, sample_weight: Array, share: float) -> float:
     """Return the threshold below which `share` of the sample weight scores, to the nearest row."""
     order = np.argsort(scores, kind="stable")
-    cumulative = np.cumsum(sample_weight[order]) / sample_weight.sum()
-    below = np.concatenate([[0.0], cumulative])
-    count = int(np.argmin(np.abs(below - share)))
     ranked = scores[order]
-    if count == 0:
+    cumulative = np.cumsum(sample_weight[order]) / sample_weight.sum()
+    # Equal rows stand or fall together, also where rounding told them apart.
+    last_of_ties = np.diff(ranked, append=np.inf) > 1e-9 * np.maximum(np.abs(ranked), 1e-300)
+    flagged = np.concatenate([[0.0], cumulative[last_of_ties]])
+    ends = np.concatenate([[-1], np.flatnonzero(last_of_ties)])
+    end = int(ends[np.argmin(np.abs(flagged - share))])
+    if end == -1:
         return float(np.nextafter(ranked[0], -np.inf))
-    if count == ranked.size:
+    if end == ranked.size - 1:
         return float(np.nextafter(ranked[-1], np.inf))
-    middle = (ranked[count - 1] + ranked[count]) / 2.0
-    # Between neighbouring floats the mean may round down onto the row to be flagged.
-    return float(middle if middle > ranked[count - 1] else ranked[count])
+    return float(ranked[end] / 2.0 + ranked[end + 1] / 2.0)
 
 
 def warn_constant(columns: NDArray[np.intp], n_features: int) -> None:

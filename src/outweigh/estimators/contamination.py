@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from numbers import Real
 from typing import Any, ClassVar, Self
 
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
-from sklearn.utils._param_validation import HasMethods, Interval
 
 from outweigh.estimators.base import RobustEstimator
+from outweigh.estimators.parameters import SEARCH
 
 __all__ = ["ContaminationSearch"]
 
@@ -53,11 +52,7 @@ class ContaminationSearch(MetaEstimatorMixin, BaseEstimator):
     True
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "estimator": [HasMethods(["fit", "set_params"])],
-        "upper": [Interval(Real, 0.0, 0.5, closed="neither")],
-        "tol": [Interval(Real, 0.0, None, closed="neither")],
-    }
+    _parameter_constraints: ClassVar[dict[str, Any]] = SEARCH
 
     def __init__(
         self, estimator: RobustEstimator, *, upper: float = 0.4, tol: float = 0.01
@@ -66,9 +61,7 @@ class ContaminationSearch(MetaEstimatorMixin, BaseEstimator):
         self.upper = upper
         self.tol = tol
 
-    def fit(
-        self, X: ArrayLike, y: object = None, sample_weight: ArrayLike | None = None
-    ) -> Self:
+    def fit(self, X: ArrayLike, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
         """Search for the smallest sufficient contamination.
 
         Parameters
@@ -85,7 +78,7 @@ class ContaminationSearch(MetaEstimatorMixin, BaseEstimator):
         trials: list[tuple[float, float, bool]] = []
 
         def tried(contamination: float) -> RobustEstimator:
-            fitted = clone(self.estimator).set_params(contamination=contamination)
+            fitted: RobustEstimator = clone(self.estimator).set_params(contamination=contamination)
             fitted.fit(X, sample_weight=sample_weight)
             clean = bool(fitted.certificate_.clean)
             trials.append((contamination, float(fitted.objective_), clean))

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
-from sklearn.utils._param_validation import Interval, StrOptions
 
 from outweigh import objectives
 from outweigh.estimators.base import RobustEstimator, warn_constant
+from outweigh.estimators.parameters import COMMON, N_NONZERO
 from outweigh.estimators.preparation import (
     Prepared,
     Standardizer,
@@ -46,8 +45,10 @@ class _RobustMeanBase(RobustEstimator):
         positive = sample_weight > 0
         rows = X if positive.all() else X[positive]
         weight = sample_weight[positive]
-        scale = self.scale if self.scale is None or isinstance(self.scale, str) else np.asarray(
-            self.scale, dtype=np.float64
+        scale = (
+            self.scale
+            if self.scale is None or isinstance(self.scale, str)
+            else np.asarray(self.scale, dtype=np.float64)
         )
         standardizer = standardizer_for(rows, weight, scale, self.random_state)
         warn_constant(standardizer.columns, X.shape[1])
@@ -299,8 +300,8 @@ class RobustSparseMean(_RobustMeanBase):
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **RobustEstimator._parameter_constraints,
-        "n_nonzero": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
+        **COMMON,
+        **N_NONZERO,
     }
 
     # How often the number of entries is counted again with better weights.

@@ -39,7 +39,7 @@ class Standardizer:
             z = np.subtract(part, self.origin, dtype=np.float64)
             if np.any(self.scale != 1.0):
                 z /= self.scale
-        return np.clip(z, -_INFINITE, _INFINITE, out=z)
+        return np.asarray(np.clip(z, -_INFINITE, _INFINITE, out=z))
 
     def rescaled(self, factor: Array) -> Standardizer:
         """Return the map with every scale multiplied by `factor`."""

@@ -73,9 +73,7 @@ def row_score(
     low, level, high = weighted_quantile(pushed, weights, [0.25, 0.5, 0.75])
     spread = float(high - low) * _QUARTILES_TO_SD
     centre = samples.mean(weights)
-    return RowScore(
-        standardizer, centre, radius_sq, force, drift, float(level), spread, cuts
-    )
+    return RowScore(standardizer, centre, radius_sq, force, drift, float(level), spread, cuts)
 
 
 def _softplus(values: Array) -> Array:

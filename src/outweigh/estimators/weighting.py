@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -79,11 +79,10 @@ def find_weighting(
         result = find_weights(objective, domain, options, callback)
         bound = max(bound, min(_ROOM_FACTOR * removed + _ROOM, AUTO_BOUND))
         domain, _ = _problem(prepared, sample_weight, make_objective, bound)
-    weights, cuts = result.weights, ()
+    weights = result.weights
+    cuts: tuple[Cut, ...] = ()
     if separate_sparse is not None and _moved(result):
-        weights, cuts = separate(
-            objective.samples, domain, result.weights, sparse=separate_sparse
-        )
+        weights, cuts = separate(objective.samples, domain, result.weights, sparse=separate_sparse)
     certificate, weights, cuts = _verify(
         objective, domain, result, weights, cuts, bound, options.kurtosis
     )
@@ -115,8 +114,6 @@ def _problem(
 def _with_kurtosis(
     options: SearchOptions, samples: Samples, domain: CappedSimplex
 ) -> SearchOptions:
-    from dataclasses import replace
-
     # Steps of a half: finer differences are noise, and equal requests share one noise floor.
     kurtosis = round(2.0 * samples.typical_kurtosis(domain.reference())) / 2.0
     return replace(options, kurtosis=float(np.clip(kurtosis, 1.5, 50.0)))

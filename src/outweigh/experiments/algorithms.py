@@ -1,7 +1,7 @@
 """The algorithms that experiments compare, by name: how each is built and how it is drawn.
 
 Every algorithm is told the contamination and the number of nonzero entries if it has a use for
-them, except those whose name ends in ``-auto``, which have to find the contamination themselves.
+them, except those whose name ends in ``_auto``, which have to find the contamination themselves.
 Only the oracles see which rows are genuine.
 """
 
@@ -12,15 +12,28 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from outweigh.baselines.filters import FilterMean, FilterSparseMean
-from outweigh.baselines.means import (
+from outweigh.baselines import (
     CoordinatewiseMedian,
     EmpiricalMean,
+    EmpiricalPCA,
+    EmpiricalSparsePCA,
+    FilterMean,
+    FilterPCA,
+    FilterSparseMean,
+    FilterSparsePCA,
     GeometricMedian,
+    GradientDescentMean,
+    IterativeTrimmedHardThresholding,
+    MinCovDetMean,
+    MultiplicativeWeightsMean,
+    NaivePruning,
     OracleMean,
+    OraclePCA,
+    RansacMean,
+    SdpMean,
     TrimmedMean,
 )
-from outweigh.baselines.pruning import NaivePruning, RansacMean
+from outweigh.estimators import RobustMean, RobustSparseMean
 
 # The palette of Okabe and Ito, which people with any colour vision can tell apart.
 BLACK, GREY = "#000000", "#777777"
@@ -85,30 +98,124 @@ def _uses(estimator: Callable[..., Any], *arguments: str, **fixed: Any) -> Build
     return build
 
 
-_K, _EPS, _SEED = "n_nonzero", "contamination", "random_state"
+def _our_mean(**options: Any) -> Build:
+    """Build our estimator of a mean: the sparse one if there is a sparsity, else the dense one."""
 
-_MEANS = (
-    Algorithm(
+    def build(n_nonzero: int | None, contamination: float, random_state: int) -> Any:
+        settings = {"contamination": contamination, "random_state": random_state, **options}
+        if n_nonzero is None:
+            return RobustMean(**settings)
+        return RobustSparseMean(n_nonzero=n_nonzero, **settings)
+
+    return build
+
+
+_K, _EPS, _SEED = "n_nonzero", "contamination", "random_state"
+_PAPER: dict[str, Any] = {
+    "refit": False,
+    "solver": "backtracking",
+    "stop_at_floor": False,
+    "working_set": False,
+}
+
+
+def _mean(name: str, label: str, build: Build, colour: str, marker: str, **more: Any) -> Algorithm:
+    return Algorithm(name, label, "mean", build, colour, marker, **more)
+
+
+def _components(
+    name: str, label: str, build: Build, colour: str, marker: str, **more: Any
+) -> Algorithm:
+    return Algorithm(name, label, "components", build, colour, marker, **more)
+
+
+_REGISTERED = (
+    _mean("oracle", "oracle", _uses(OracleMean, _K), BLACK, "None", line="--", needs_inliers=True),
+    _mean("outweigh", "outweigh", _our_mean(), BLUE, "o", ours=True),
+    _mean(
+        "outweigh_auto",
+        "outweigh, ε unknown",
+        _our_mean(contamination="auto"),
+        SKY,
+        "o",
+        line=":",
+        ours=True,
+    ),
+    _mean(
+        "outweigh_paper",
+        "plain algorithm of the paper",
+        _our_mean(**_PAPER),
+        SKY,
+        "d",
+        line="-.",
+        ours=True,
+    ),
+    _mean("filter_sparse", "sparse filter (RME_sp)", _uses(FilterSparseMean, _K, _EPS), ORANGE, "s"),
+    _mean("filter", "dense filter", _uses(FilterMean, _K, _EPS), ORANGE, "D"),
+    _mean(
+        "trimmed_thresholding",
+        "trimmed thresholding",
+        _uses(IterativeTrimmedHardThresholding, _K, _EPS),
+        VERMILLION,
+        "P",
+    ),
+    _mean("naive_pruning", "naive pruning", _uses(NaivePruning, _K), GREEN, "^"),
+    _mean("ransac", "RANSAC", _uses(RansacMean, _K, _SEED), PURPLE, "v"),
+    _mean(
+        "gradient_descent",
+        "dense gradient descent",
+        _uses(GradientDescentMean, _K, _EPS),
+        VERMILLION,
+        "X",
+    ),
+    _mean(
+        "multiplicative_weights",
+        "multiplicative weights",
+        _uses(MultiplicativeWeightsMean, _K, _EPS),
+        GREEN,
+        "*",
+    ),
+    _mean(
+        "sdp",
+        "semidefinite program",
+        _uses(SdpMean, _K, _EPS),
+        VERMILLION,
+        "h",
+        max_features=60,
+        extra="sdp",
+    ),
+    _mean("min_cov_det", "MinCovDet", _uses(MinCovDetMean, _K, _SEED), PURPLE, "p"),
+    _mean("geometric_median", "geometric median", _uses(GeometricMedian, _K), PURPLE, "<"),
+    _mean("median", "coordinatewise median", _uses(CoordinatewiseMedian, _K), GREEN, ">"),
+    _mean("trimmed", "trimmed mean", _uses(TrimmedMean, _K, _EPS), PURPLE, "d"),
+    _mean("empirical", "empirical mean", _uses(EmpiricalMean, _K), GREY, "x"),
+    _components(
+        "pca_oracle",
         "oracle",
-        "oracle (knows the inliers)",
-        "mean",
-        _uses(OracleMean, _K),
+        _uses(OraclePCA, _K, assume_centered=True),
         BLACK,
         "None",
         line="--",
         needs_inliers=True,
     ),
-    Algorithm("rme-sp", "RME_sp (sparse filter)", "mean", _uses(FilterSparseMean, _K, _EPS), ORANGE, "s"),
-    Algorithm("filter", "dense filter", "mean", _uses(FilterMean, _K, _EPS), ORANGE, "D"),
-    Algorithm("naive-pruning", "naive pruning", "mean", _uses(NaivePruning, _K), GREEN, "^"),
-    Algorithm("ransac", "RANSAC", "mean", _uses(RansacMean, _K, _SEED), PURPLE, "v"),
-    Algorithm("empirical", "empirical mean", "mean", _uses(EmpiricalMean, _K), GREY, "x"),
-    Algorithm("median", "coordinatewise median", "mean", _uses(CoordinatewiseMedian, _K), SKY, "P"),
-    Algorithm("trimmed", "trimmed mean", "mean", _uses(TrimmedMean, _K, _EPS), SKY, "d"),
-    Algorithm("geometric-median", "geometric median", "mean", _uses(GeometricMedian, _K), SKY, "h"),
+    _components(
+        "pca_filter_sparse",
+        "sparse PCA filter (RSPCA)",
+        _uses(FilterSparsePCA, _K, _EPS, assume_centered=True),
+        ORANGE,
+        "s",
+    ),
+    _components("pca_filter", "dense PCA filter", _uses(FilterPCA, _K, assume_centered=True), GREEN, "D"),
+    _components(
+        "pca_empirical_sparse",
+        "SparsePCA (scikit-learn)",
+        _uses(EmpiricalSparsePCA, _K, _SEED),
+        PURPLE,
+        "v",
+    ),
+    _components("pca_empirical", "PCA", _uses(EmpiricalPCA, _K), GREY, "x"),
 )
-_COMPONENTS: tuple[Algorithm, ...] = ()
 
 ALGORITHMS: Mapping[str, Algorithm] = MappingProxyType(
-    {algorithm.name: algorithm for algorithm in (*_MEANS, *_COMPONENTS)}
+    {algorithm.name: algorithm for algorithm in _REGISTERED}
 )

@@ -60,6 +60,20 @@ _SYMBOLS = {
 }
 
 
+class NoMatplotlib(ExperimentError):  # noqa: N818
+    """Figures were asked for where matplotlib is not installed."""
+
+
+# For errors that span less than so much, the leading digits of the ticks.
+_LOG_TICKS = (
+    (4.0, (1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0)),
+    (15.0, (1.0, 1.5, 2.0, 3.0, 5.0, 7.0)),
+    (60.0, (1.0, 2.0, 5.0)),
+    (600.0, (1.0, 3.0)),
+    (float("inf"), (1.0,)),
+)
+
+
 @dataclass(frozen=True)
 class DemoRow:
     """One algorithm of the demonstration: who, how far off, and in what time."""
@@ -83,18 +97,19 @@ def panel(summary: Summary) -> dict[str, bytes]:
     dict
         The bytes of the figure under "png" and "svg".
     """
-    plt = _matplotlib()
+    matplotlib = _matplotlib()
     experiment = summary.experiment
-    with plt.rc_context(_STYLE):
-        figure, axes = plt.subplots(figsize=(COLUMN, 3.0), layout="constrained")
+    with matplotlib.rc_context(_STYLE):
+        figure = matplotlib.figure.Figure(figsize=(COLUMN, 3.0), layout="constrained")
+        axes = figure.subplots()
         for name in experiment.algorithms:
             _draw_curve(axes, summary, ALGORITHMS[name])
         _scale(axes, summary)
-        axes.set_xlabel(_NAMES.get(experiment.parameter, experiment.parameter.replace("_", " ")))
+        axes.set_xlabel(_axis_name(experiment.parameter))
         axes.set_ylabel(METRICS[experiment.metric].label)
         axes.set_title(f"{experiment.title}\n{_setting(summary)}", loc="left", linespacing=1.5)
         figure.legend(loc="outside lower center", ncols=2, columnspacing=1.4, handlelength=2.4)
-        return _save(plt, figure)
+        return _save(figure)
 
 
 def demonstration(
@@ -104,15 +119,14 @@ def demonstration(
     title: str,
 ) -> bytes:
     """Draw the errors of all algorithms beside the weights that ours gave to the rows; PNG."""
-    plt = _matplotlib()
-    with plt.rc_context(_STYLE):
-        figure, (left, right) = plt.subplots(
-            1, 2, figsize=(2 * COLUMN, 2.9), layout="constrained", width_ratios=(1.25, 1.0)
-        )
+    matplotlib = _matplotlib()
+    with matplotlib.rc_context(_STYLE):
+        figure = matplotlib.figure.Figure(figsize=(2 * COLUMN, 2.9), layout="constrained")
+        left, right = figure.subplots(1, 2, width_ratios=(1.25, 1.0))
         figure.suptitle(title, fontsize=9.0, x=0.01, ha="left")
         _draw_errors(left, rows)
         _draw_weights(right, weights, inliers)
-        return _save(plt, figure)["png"]
+        return _save(figure)["png"]
 
 
 def _draw_curve(axes: Any, summary: Summary, algorithm: Algorithm) -> None:
@@ -120,7 +134,8 @@ def _draw_curve(axes: Any, summary: Summary, algorithm: Algorithm) -> None:
     if not cells:
         return
     x = [cell.x for cell in cells]
-    front = 4 if algorithm.ours else 3
+    # The oracle is a thin line above all: whoever is level with it hides beneath it.
+    front = 5 if algorithm.needs_inliers else 4 if algorithm.ours else 3
     axes.fill_between(
         x,
         [cell.lower for cell in cells],
@@ -128,7 +143,7 @@ def _draw_curve(axes: Any, summary: Summary, algorithm: Algorithm) -> None:
         color=algorithm.colour,
         alpha=0.15,
         linewidth=0,
-        zorder=front - 2,
+        zorder=2,
     )
     axes.plot(
         x,
@@ -136,7 +151,7 @@ def _draw_curve(axes: Any, summary: Summary, algorithm: Algorithm) -> None:
         color=algorithm.colour,
         marker=algorithm.marker,
         linestyle=algorithm.line,
-        linewidth=1.8 if algorithm.ours else 1.1,
+        linewidth=1.8 if algorithm.ours else 1.0,
         markeredgecolor=algorithm.colour if algorithm.marker == "x" else "white",
         markeredgewidth=1.0 if algorithm.marker == "x" else 0.5,
         markersize=5.0 if algorithm.ours else 4.2,
@@ -146,31 +161,25 @@ def _draw_curve(axes: Any, summary: Summary, algorithm: Algorithm) -> None:
 
 
 def _scale(axes: Any, summary: Summary) -> None:
-    """Set the scales; ticks of a logarithmic axis stand at the values of the grid."""
-    from matplotlib.ticker import LogLocator, NullFormatter, ScalarFormatter
+    """Set the scales; the ticks of the x axis stand at the values of the grid."""
+    from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter
 
-    medians = [cell.median for cell in summary.cells if cell.n_done]
-    if summary.experiment.log_y and medians and min(medians) > 0:
+    plain = FuncFormatter(lambda value, _: f"{value:g}")
+    known = [cell for cell in summary.cells if cell.n_done]
+    if summary.experiment.log_y and known and min(cell.lower for cell in known) > 0:
         axes.set_yscale("log")
-        narrow = max(medians) < 12 * min(medians)
-        axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if narrow else (1.0, 3.0)))
-        axes.yaxis.set_major_formatter(ScalarFormatter())
+        span = max(cell.upper for cell in known) / min(cell.lower for cell in known)
+        subs = next(subs for limit, subs in _LOG_TICKS if span < limit)
+        axes.yaxis.set_major_locator(LogLocator(subs=subs))
         axes.yaxis.set_minor_formatter(NullFormatter())
-    if summary.experiment.log_x and summary.xs:
+    if summary.experiment.log_x:
         axes.set_xscale("log")
-        axes.set_xticks(summary.xs, [f"{x:g}" for x in summary.xs])
-        axes.minorticks_off() if not summary.experiment.log_y else axes.xaxis.set_minor_locator(
-            plt_null_locator()
-        )
-    axes.grid(True, which="major", color="#dddddd", linewidth=0.5, zorder=0)
+    axes.xaxis.set_major_locator(FixedLocator(summary.xs))
+    axes.xaxis.set_minor_locator(FixedLocator([]))
+    axes.xaxis.set_major_formatter(plain)
+    axes.yaxis.set_major_formatter(plain)
+    axes.grid(True, which="major", color="#dddddd", linewidth=0.5)
     axes.set_axisbelow(True)
-
-
-def plt_null_locator() -> Any:
-    """Return a locator without ticks."""
-    from matplotlib.ticker import NullLocator
-
-    return NullLocator()
 
 
 def _setting(summary: Summary) -> str:
@@ -181,6 +190,10 @@ def _setting(summary: Summary) -> str:
     if done:
         parts.append(f"{done[0]} trials" if len(done) == 1 else f"{done[0]} to {done[-1]} trials")
     return ", ".join(parts)
+
+
+def _axis_name(parameter: str) -> str:
+    return _NAMES.get(parameter, parameter.replace("_", " ").capitalize())
 
 
 def _draw_errors(axes: Any, rows: Sequence[DemoRow]) -> None:
@@ -224,12 +237,13 @@ def _draw_weights(
             label=f"{name} ({np.count_nonzero(mask)} rows)",
         )
     axes.set_yscale("log")
+    axes.set_yticks([1, 10, 100, 1000], ["1", "10", "100", "1000"])
     axes.set_xlabel("Weight given to a row (1 = average)")
     axes.set_ylabel("Rows")
     axes.legend(loc="upper center")
 
 
-def _save(plt: Any, figure: Any) -> dict[str, bytes]:
+def _save(figure: Any) -> dict[str, bytes]:
     images = {}
     for kind, options in (
         ("png", {"dpi": 300, "metadata": {"Software": None}}),
@@ -238,19 +252,16 @@ def _save(plt: Any, figure: Any) -> dict[str, bytes]:
         buffer = io.BytesIO()
         figure.savefig(buffer, format=kind, **options)
         images[kind] = buffer.getvalue()
-    plt.close(figure)
     return images
 
 
 def _matplotlib() -> Any:
-    """Import pyplot without a display, or say how to install it."""
+    """Import matplotlib, or say how to install it. No window, no change of the user's backend."""
     try:
         import matplotlib
+        import matplotlib.figure
     except ImportError as error:
-        raise ExperimentError(
+        raise NoMatplotlib(
             "figures need matplotlib, which is not installed: pip install 'outweigh[plot]'"
         ) from error
-    matplotlib.use("agg")
-    from matplotlib import pyplot
-
-    return pyplot
+    return matplotlib

@@ -3,28 +3,28 @@
 A file looks like this; everything under ``quick``, and all that has a default, may be left out::
 
     title = "Constant bias: more samples"
-    adversary = "constant_bias"         # outweigh list adversaries
-    algorithms = ["oracle", "outweigh"] # outweigh list algorithms
+    adversary = "constant_bias"  # outweigh list adversaries
+    algorithms = ["oracle", "outweigh"]  # outweigh list algorithms
     trials = 10
-    metric = "l2"                       # the default for means
-    seed = 0                            # the default
+    metric = "l2"  # the default for means
+    seed = 0  # the default
 
-    [fixed]                             # dimensions that stay the same
+    [fixed]  # dimensions that stay the same
     n_features = 300
-    n_nonzero = 10                      # leave it out for a dense problem
+    n_nonzero = 10  # leave it out for a dense problem
     contamination = 0.1
 
-    [options]                           # options of the adversary
+    [options]  # options of the adversary
     bias = -2.0
 
-    [grid]                              # the one parameter that changes
+    [grid]  # the one parameter that changes
     n_samples = [30, 105, 330]
 
     [axes]
     log_x = true
-    log_y = true                        # the default
+    log_y = true  # the default
 
-    [quick]                             # what --quick leaves
+    [quick]  # what --quick leaves
     values = [30, 105]
     trials = 2
     algorithms = ["oracle", "outweigh"]
@@ -67,11 +67,11 @@ def load_builtin(name: str) -> Experiment:
     """
     names = builtin_names()
     if name not in names:
-        raise ExperimentError(
-            unknown("figure", name, names) + ", or give the path of a TOML file"
-        )
-    text = resources.files("outweigh.experiments").joinpath("specs", f"{name}.toml").read_text(
-        encoding="utf-8"
+        raise ExperimentError(unknown("figure", name, names) + ", or give the path of a TOML file")
+    text = (
+        resources.files("outweigh.experiments")
+        .joinpath("specs", f"{name}.toml")
+        .read_text(encoding="utf-8")
     )
     return parse(text, name, f"{name}.toml")
 

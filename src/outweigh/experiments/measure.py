@@ -141,9 +141,7 @@ def _draw(run: Run) -> Sample:
     )
 
 
-def _timed_fit(
-    algorithm: Algorithm, estimator: Any, sample: Sample
-) -> tuple[float, float | None]:
+def _timed_fit(algorithm: Algorithm, estimator: Any, sample: Sample) -> tuple[float, float | None]:
     truth = {"inliers": sample.inliers} if algorithm.needs_inliers else {}
     before = _restart_high_water_mark()
     start = time.perf_counter()

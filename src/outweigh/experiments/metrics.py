@@ -84,9 +84,7 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
         for metric in (
             Metric("l2", "mean", r"Error $\|\hat{\mu} - \mu\|_2$", l2),
             Metric("largest_entry", "mean", r"Error $\|\hat{\mu} - \mu\|_\infty$", largest_entry),
-            Metric(
-                "projector", "components", r"Error $\|\hat{u}\hat{u}^T - vv^T\|_F$", projector
-            ),
+            Metric("projector", "components", r"Error $\|\hat{u}\hat{u}^T - vv^T\|_F$", projector),
         )
     }
 )

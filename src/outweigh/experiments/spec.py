@@ -173,9 +173,7 @@ class Experiment:
         where = (self.name, self.adversary, point.as_dict(), trial)
         seed = derive_seed(self.seed, *where)
         key = digest(SCHEMA, *where, self.metric, algorithm, seed)[:20]
-        return Run(
-            self.name, self.adversary, self.metric, point, algorithm, trial, seed, key
-        )
+        return Run(self.name, self.adversary, self.metric, point, algorithm, trial, seed, key)
 
 
 def enumerate_runs(experiments: Iterable[Experiment]) -> list[Run]:

@@ -122,7 +122,9 @@ class Store:
             # Only the torn beginning of a first line is ours to complete.
             beginning = json.dumps({"kind": _KIND}, separators=(",", ":"))[:-1].encode()
             if data and not (beginning.startswith(data) or data.startswith(beginning)):
-                raise ExperimentError(f"{self.path}: is not a store of records; nothing was written")
+                raise ExperimentError(
+                    f"{self.path}: is not a store of records; nothing was written"
+                )
             return 0
         self._check_header(lines[0])
         for number, line in enumerate(lines[1:], start=2):

@@ -127,7 +127,7 @@ def summarise(experiment: Experiment, store: Store) -> Summary:
 def defeats(summary: Summary) -> Iterator[Defeat]:
     """Yield where a rival that is told no more than we are has a lower median error.
 
-    Our entry at a point is the algorithm of this library that knows as much as the rivals do,
+    Medians that differ by less than one per cent count as level. Our entry at a point is the algorithm of this library that knows as much as the rivals do,
     the first such one that the experiment lists.
     """
     names = summary.experiment.algorithms
@@ -138,9 +138,8 @@ def defeats(summary: Summary) -> Iterator[Defeat]:
     for mine in summary.curve(ours):
         for rival in rivals:
             theirs = summary.cell(mine.x, rival)
-            # Rounding must not decide: equal answers differ in the last digits.
-            if theirs.n_done and theirs.median < mine.median * (1.0 - 1e-6):
-                outside = theirs.median < mine.lower * (1.0 - 1e-6)
+            if theirs.n_done and theirs.median < 0.99 * mine.median:
+                outside = theirs.median < mine.lower
                 yield Defeat(
                     summary.experiment.name,
                     mine.x,

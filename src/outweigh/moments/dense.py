@@ -102,7 +102,7 @@ class DenseSamples:
         update = ssyrk if single_precision else dsyrk
         # BLAS is column-major: the transpose of a C-ordered array is read without a copy.
         upper = update(1.0, scaled.T, lower=0)
-        array = np.asarray(upper.T, order="C")
+        array: NDArray[np.floating] = np.ascontiguousarray(upper.T, dtype=dtype)
         _mirror_lower(array)
         return array
 
@@ -122,12 +122,12 @@ class DenseSamples:
         # A dense product wastes multiplications on zeros but runs some twenty times faster each.
         if rows.size * cols.size > 20 * entries.nnz:
             product = np.asarray((form.entries @ self.array.T).T)
-            return np.einsum("ij,ij->i", product, self.array)
+            return np.asarray(np.einsum("ij,ij->i", product, self.array))
         block = np.zeros((cols.size, rows.size))
         np.add.at(block, (col_of, row_of), entries.data)
         left = self.array if cols.size == self.n_features else self.array[:, cols]
         right = self.array if rows.size == self.n_features else self.array[:, rows]
-        return np.einsum("ij,ij->i", left @ block, right)
+        return np.asarray(np.einsum("ij,ij->i", left @ block, right))
 
     def project(self, vectors: Array) -> Array:
         """Return X V."""

@@ -135,9 +135,7 @@ def restrict_reference(reference: Reference, indices: Indices) -> Reference:
     return array[indices] if array.ndim == 1 else array[np.ix_(indices, indices)]
 
 
-def subtract_reference(
-    block: NDArray[np.floating], reference: Reference, indices: Indices
-) -> None:
+def subtract_reference(block: NDArray[np.floating], reference: Reference, indices: Indices) -> None:
     """Subtract the named rows of R from `block` in place."""
     if np.ndim(reference) == 2:
         block -= np.asarray(reference)[indices].astype(block.dtype)

@@ -66,7 +66,7 @@ class RowwiseLargest:
     n_nonzero: int
 
     def maximize(self, matrix: MomentMatrix) -> Maximum:
-        """Return the value and the form :math:`A_Q / \\|A_Q\\|_F` on the chosen entries Q."""
+        r"""Return the value and the form :math:`A_Q / \|A_Q\|_F` on the chosen entries Q."""
         k = min(self.n_nonzero, matrix.n_features)
         kept = _RowsKept.none(k)
         for start, block in matrix.row_blocks():
@@ -91,7 +91,7 @@ class LargestEntries:
     n_entries: int
 
     def maximize(self, matrix: MomentMatrix) -> Maximum:
-        """Return the value and the form :math:`A_Q / \\|A_Q\\|_F` on the chosen entries Q."""
+        r"""Return the value and the form :math:`A_Q / \|A_Q\|_F` on the chosen entries Q."""
         d = matrix.n_features
         flat = np.empty(0, dtype=np.intp)
         values = np.empty(0)

@@ -47,7 +47,7 @@ class KyFan:
     level: float | None = None
 
     def maximize(self, matrix: MomentMatrix) -> Maximum:
-        """Return the value and the form :math:`\\sum_j \\mathrm{sign}(\\lambda_j) v_j v_j^\\top`."""
+        r"""Return the value and the form :math:`\sum_j \mathrm{sign}(\lambda_j) v_j v_j^\top`."""
         rank = min(self.rank, matrix.n_features)
         spread = self.rank == 1 and self.level is not None
         values, vectors = largest_eigenpairs(matrix, _MAX_TIES if spread else rank)

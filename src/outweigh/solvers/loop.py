@@ -110,7 +110,8 @@ class _Recorder:
         if self._best is None:
             self._force = Form.zero(evaluation.form.n_features)
             self._drift = np.zeros(evaluation.form.n_features)
-        if self._best is None or evaluation.value < self._best[1]:
+        # Differences of rounding do not make a point better: the earlier one is kept.
+        if self._best is None or evaluation.value < (1.0 - 1e-9) * self._best[1]:
             self._best = (weights, evaluation.value, self._force, self._drift)
 
     def moved(self, step: float, evaluation: Evaluation) -> None:

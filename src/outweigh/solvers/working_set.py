@@ -82,7 +82,7 @@ def descend_on_working_set(
         survey = objective.survey(weights, working_set.n_coordinates)
         trace.append(Iterate(len(trace), survey.value, 0.0, True))
         previous = np.inf if best is None else best.value
-        if survey.value < previous:
+        if best is None or survey.value < (1.0 - 1e-6) * previous:
             best = Result(weights, survey.value, status, 0, (), force, drift)
         if reached(survey.value, weights):
             status = Status.REACHED

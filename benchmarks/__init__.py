@@ -1,0 +1,1 @@
+"""Studies too slow for the tests: paired ratios against the oracle and against peers."""

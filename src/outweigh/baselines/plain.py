@@ -1,0 +1,74 @@
+"""The plain Algorithm 1 of the paper, for comparison with what this library does by default."""
+
+from __future__ import annotations
+
+from typing import Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator
+
+from outweigh.estimators.mean import RobustSparseMean
+
+__all__ = ["SparseGradientDescent"]
+
+
+class SparseGradientDescent(BaseEstimator):
+    """Algorithm 1 as the paper states it: a stationary point on all features, then the k largest.
+
+    Assumes unit noise and a known contamination. Each step costs a covariance, O(n d^2).
+
+    Parameters
+    ----------
+    n_nonzero : int
+    contamination : float
+    solver : {"backtracking", "constant"}, default="backtracking"
+        "constant" is the step of the convergence theorem, too short to be practical.
+    max_iter : int, default=200
+
+    Attributes
+    ----------
+    location_ : ndarray of shape (n_features,)
+    n_iter_ : int
+
+    References
+    ----------
+    Cheng, Diakonikolas, Ge, Gupta, Kane, Soltanolkotabi, "Outlier-Robust Sparse Estimation via
+    Non-Convex Optimization", NeurIPS 2022.
+
+    Examples
+    --------
+    >>> from outweigh.adversaries import constant_bias
+    >>> sample = constant_bias(300, 30, 3, 0.1, 0)
+    >>> SparseGradientDescent(3, contamination=0.1).fit(sample.X).location_.shape
+    (30,)
+    """
+
+    def __init__(
+        self,
+        n_nonzero: int,
+        *,
+        contamination: float,
+        solver: str = "backtracking",
+        max_iter: int = 200,
+    ) -> None:
+        self.n_nonzero = n_nonzero
+        self.contamination = contamination
+        self.solver = solver
+        self.max_iter = max_iter
+
+    def fit(self, X: ArrayLike, y: object = None) -> Self:
+        """Estimate the mean of X."""
+        plain = RobustSparseMean(
+            self.n_nonzero,
+            contamination=self.contamination,
+            scale=None,
+            solver=self.solver,
+            refit=False,
+            stop_at_floor=False,
+            working_set=False,
+            max_iter=self.max_iter,
+        ).fit(X)
+        self.location_: np.ndarray = plain.location_
+        self.n_iter_: int = plain.n_iter_
+        return self

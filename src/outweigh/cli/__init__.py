@@ -1,0 +1,5 @@
+"""The command line: ``outweigh demo``, ``reproduce``, ``plot`` and ``list``."""
+
+from outweigh.cli.main import main
+
+__all__ = ["main"]

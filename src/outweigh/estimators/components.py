@@ -1,0 +1,263 @@
+"""Reading components off a moment matrix: the paper's way, truncated power iteration, dense."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.linalg
+
+from outweigh.estimators.pca_scatter import robust_scatter, robust_variance
+from outweigh.moments import ArrayMoment
+from outweigh.norms import KyFan, LargestEntries
+from outweigh.protocols import Array, Indices, Norm, Samples
+from outweigh.selection import top_k_indices
+
+__all__ = ["DenseReader", "Reader", "SparseReader", "entries_read_out", "fix_signs", "orthonormal"]
+
+# Candidates looked at beyond the components asked for: directions of outliers among them.
+_EXTRA = 3
+_POWER_STEPS = 100
+# A robust scatter in m directions wants this many rows for each.
+_ROWS_PER_DIRECTION = 10
+
+
+@dataclass(frozen=True, slots=True)
+class DenseReader:
+    """Components without sparsity: eigenvectors.
+
+    Parameters
+    ----------
+    n_components : int
+    """
+
+    n_components: int
+
+    @property
+    def norm(self) -> Norm:
+        """The paper's objective: Ky Fan, one singular value more than components."""
+        return KyFan(self.n_components + 1)
+
+    @property
+    def residual_norm(self) -> Norm:
+        """What is left once the components are taken out: the largest eigenvalue."""
+        return KyFan(1)
+
+    def plain(self, excess: Array) -> Array:
+        """Return the top eigenvectors of `excess` as columns (the paper's read-out)."""
+        return _top_eigenvectors(excess, self.n_components)
+
+    def initial(self, excess: Array, samples: Samples, sample_weight: Array) -> Array:
+        """Return the components of the bulk of the rows, seen in the candidate directions.
+
+        The top eigenvectors mix clean spikes with those of outliers when their heights are close;
+        a robust scatter in the few directions that they span tells them apart.
+        """
+        rows = samples.n_samples // _ROWS_PER_DIRECTION
+        count = min(self.n_components + _EXTRA, excess.shape[0], max(rows, self.n_components))
+        basis = _top_eigenvectors(excess, count)
+        if count <= self.n_components or rows < count:
+            return basis[:, : self.n_components]
+        scatter = robust_scatter(samples.project(basis), sample_weight)
+        return np.asarray(basis @ _top_eigenvectors(scatter, self.n_components))
+
+    def refined(self, excess: Array, components: Array) -> Array:
+        """Return the eigenvectors that overlap most with `components`."""
+        count = min(self.n_components + _EXTRA, excess.shape[0])
+        vectors = _top_eigenvectors(excess, count)
+        overlap = np.square(components.T @ vectors).sum(axis=0)
+        chosen = np.argsort(-overlap, kind="stable")[: self.n_components]
+        return np.asarray(vectors[:, np.sort(chosen)])
+
+    def leading(self, excess: Array) -> Array:
+        """Return the direction of largest excess, a column."""
+        return _top_eigenvectors(excess, 1)
+
+    def edge(self, n_rows: float, n_features: int) -> float:
+        """Return the variance that the best of all directions shows in `n_rows` noise rows."""
+        return float((1.0 + np.sqrt(n_features / n_rows)) ** 2)
+
+
+@dataclass(frozen=True, slots=True)
+class SparseReader:
+    """Components with few nonzero entries.
+
+    Parameters
+    ----------
+    n_nonzero : tuple of int
+        The number of nonzero entries of each component.
+    """
+
+    n_nonzero: tuple[int, ...]
+
+    @property
+    def n_components(self) -> int:
+        """The number of components."""
+        return len(self.n_nonzero)
+
+    @property
+    def norm(self) -> Norm:
+        """The paper's objective F,2k^2; for several components F, sum k_j^2 + max k_j^2."""
+        squares = [k * k for k in self.n_nonzero]
+        return LargestEntries(sum(squares) + max(squares))
+
+    @property
+    def residual_norm(self) -> Norm:
+        """What is left once the components are taken out."""
+        return LargestEntries(2 * max(self.n_nonzero) ** 2)
+
+    def plain(self, excess: Array) -> Array:
+        """Return the paper's read-out, one component after the other by deflation."""
+        left, found = excess.copy(), []
+        for k in self.n_nonzero:
+            found.append(entries_read_out(left, k))
+            left = _deflated(left, found[-1])
+        return np.column_stack(found)
+
+    def initial(self, excess: Array, samples: Samples, sample_weight: Array) -> Array:
+        """Return, of several sparse candidates, those along which the bulk varies most."""
+        found: list[Array] = []
+        for k in self.n_nonzero:
+            pool = self._candidates(_deflated(excess, *found), k)
+            projected = samples.project(np.column_stack(pool))
+            variances = [robust_variance(column, sample_weight) for column in projected.T]
+            found.append(pool[int(np.argmax(variances))])
+        return np.column_stack(found)
+
+    def refined(self, excess: Array, components: Array) -> Array:
+        """Return the components improved by truncated power iteration on `excess`."""
+        found: list[Array] = []
+        for k, start in zip(self.n_nonzero, components.T, strict=True):
+            found.append(truncated_power(_deflated(excess, *found), start, k))
+        return np.column_stack(found)
+
+    def leading(self, excess: Array) -> Array:
+        """Return the sparse direction of largest excess found, a column."""
+        return best_sparse(excess, max(self.n_nonzero))[:, None]
+
+    def edge(self, n_rows: float, n_features: int) -> float:
+        """Return the variance that the best of all supports shows in `n_rows` noise rows."""
+        k = min(max(self.n_nonzero), n_features)
+        return float((1.0 + np.sqrt(2.0 * k * (1.0 + np.log(n_features / k)) / n_rows)) ** 2)
+
+    def _candidates(self, excess: Array, k: int) -> list[Array]:
+        pool: list[Array] = []
+        for _ in range(1 + _EXTRA):
+            pool.append(best_sparse(excess, k))
+            excess = _deflated(excess, pool[-1])
+        return pool
+
+
+Reader = DenseReader | SparseReader
+
+
+def entries_read_out(excess: Array, n_nonzero: int) -> Array:
+    """Return the top eigenvector of A_Q + A_Q', Q the k^2 largest entries (Algorithm 2).
+
+    Parameters
+    ----------
+    excess : ndarray of shape (d, d)
+    n_nonzero : int
+        The k of the algorithm.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> v = np.array([0.6, 0.8, 0.0])
+    >>> abs(entries_read_out(np.outer(v, v), 2)).round(6)
+    array([0.6, 0.8, 0. ])
+    """
+    largest = LargestEntries(n_nonzero**2).maximize(ArrayMoment(excess)).form.entries
+    support = np.union1d(*largest.nonzero()).astype(np.intp)
+    if support.size == 0:
+        support = np.arange(1)
+    block = largest[support][:, support].toarray()
+    return _embedded(block + block.T, support, excess.shape[0])
+
+
+def best_sparse(excess: Array, n_nonzero: int) -> Array:
+    """Return the best k-sparse unit vector u by u'Au that power iteration finds from three starts.
+
+    The starts are the paper's read-out, the dense eigenvector, and the largest diagonal entries.
+    """
+    by_diagonal = top_k_indices(np.maximum(np.diagonal(excess), 0.0), n_nonzero)
+    starts = [
+        entries_read_out(excess, n_nonzero),
+        _top_eigenvectors(excess, 1)[:, 0],
+        _embedded(excess[np.ix_(by_diagonal, by_diagonal)], by_diagonal, excess.shape[0]),
+    ]
+    climbed = [truncated_power(excess, start, n_nonzero) for start in starts]
+    return max(climbed, key=lambda u: float(u @ excess @ u))
+
+
+def truncated_power(excess: Array, start: Array, n_nonzero: int) -> Array:
+    """Improve a k-sparse unit vector by u <- k largest entries of (A + I)u, then on its support.
+
+    References
+    ----------
+    Yuan and Zhang, "Truncated power method for sparse eigenvalue problems", JMLR 14 (2013).
+    """
+    u = _truncated(start, n_nonzero)
+    for _ in range(_POWER_STEPS):
+        moved = _truncated(excess @ u + u, n_nonzero)
+        turned = abs(float(moved @ u))
+        u = moved
+        if turned > 1.0 - 1e-12:
+            break
+    support = top_k_indices(u, n_nonzero)
+    return _embedded(excess[np.ix_(support, support)], support, excess.shape[0])
+
+
+def fix_signs(components: Array) -> Array:
+    """Return rows whose entry of largest magnitude is positive.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> fix_signs(np.array([[0.6, -0.8]]))
+    array([[-0.6,  0.8]])
+    """
+    largest = np.argmax(np.abs(components), axis=1)
+    signs = np.sign(components[np.arange(components.shape[0]), largest])
+    return np.asarray(components * np.where(signs == 0, 1.0, signs)[:, None] + 0.0)
+
+
+def orthonormal(columns: Array) -> Array:
+    """Return an orthonormal basis of the span of some columns."""
+    left, strengths, _ = np.linalg.svd(columns, full_matrices=False)
+    return np.asarray(left[:, strengths > 1e-8 * max(float(strengths.max(initial=0.0)), 1e-300)])
+
+
+def _truncated(vector: Array, k: int) -> Array:
+    kept = np.zeros_like(vector)
+    support = top_k_indices(vector, k)
+    kept[support] = vector[support]
+    length = float(np.linalg.norm(kept))
+    if length == 0.0:
+        kept[0] = length = 1.0
+    return kept / length
+
+
+def _embedded(block: Array, support: Indices, n_features: int) -> Array:
+    u = np.zeros(n_features)
+    u[support] = _top_eigenvectors(block, 1)[:, 0]
+    return u
+
+
+def _deflated(excess: Array, *found: Array) -> Array:
+    """Return A with each found direction projected out on both sides."""
+    if not found:
+        return excess
+    basis = orthonormal(np.column_stack(found))
+    along = excess @ basis
+    return np.asarray(
+        excess - along @ basis.T - basis @ along.T + basis @ (basis.T @ along) @ basis.T
+    )
+
+
+def _top_eigenvectors(matrix: Array, count: int) -> Array:
+    """Return the eigenvectors of the algebraically largest eigenvalues, largest first."""
+    d = matrix.shape[0]
+    count = min(count, d)
+    _, vectors = scipy.linalg.eigh(matrix, subset_by_index=(d - count, d - 1))
+    return np.asarray(vectors[:, ::-1])

@@ -1,0 +1,39 @@
+"""Which values each parameter may take; the only use of scikit-learn's private validation."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any
+
+from sklearn.utils._param_validation import HasMethods, Interval, Options, StrOptions
+
+from outweigh.estimators.search import SOLVERS
+
+__all__ = ["COMMON", "N_NONZERO", "SEARCH"]
+
+COMMON: dict[str, Any] = {
+    "contamination": [
+        StrOptions({"auto"}),
+        Interval(Real, 0.0, 0.5, closed="neither"),
+        Options(Real, {0.0}),
+    ],
+    "scale": [StrOptions({"auto", "mad"}), "array-like", None],
+    "solver": [StrOptions(set(SOLVERS))],
+    "refit": ["boolean"],
+    "stop_at_floor": ["boolean"],
+    "working_set": ["boolean"],
+    "max_iter": [Interval(Integral, 1, None, closed="left")],
+    "tol": [Interval(Real, 0.0, None, closed="neither")],
+    "random_state": ["random_state"],
+    "verbose": ["verbose"],
+}
+
+N_NONZERO: dict[str, Any] = {
+    "n_nonzero": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")]
+}
+
+SEARCH: dict[str, Any] = {
+    "estimator": [HasMethods(["fit", "set_params"])],
+    "upper": [Interval(Real, 0.0, 0.5, closed="neither")],
+    "tol": [Interval(Real, 0.0, None, closed="neither")],
+}

@@ -1,0 +1,380 @@
+"""Components and weights for rows of white noise: residual descent, candidates, trimming.
+
+A minimiser of the paper's objective trims the clean spike itself: dropping the tenth of a Gaussian
+that lies farthest out takes its variance from 2 to 1.25. So the components are taken out of the
+matrix before its norm is minimised, and the descent ends when the *residual* is at the level of
+clean data. Which directions are components, and which belong to outliers, is decided by the
+variance of the bulk of the rows along them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from outweigh.capped_simplex import CappedSimplex
+from outweigh.estimators.components import DenseReader, Reader, orthonormal
+from outweigh.estimators.pca_scatter import robust_variance
+from outweigh.estimators.search import SearchOptions, find_weights
+from outweigh.moments import DenseSamples
+from outweigh.noise_floor import NoiseFloor, noise_floor
+from outweigh.norms import KyFan, LargestEntries
+from outweigh.objectives import MomentObjective
+from outweigh.protocols import Array, Callback, Indices, Norm, Result, Status, StepRule
+from outweigh.separation import Cut, weighted_quantile
+from outweigh.solvers import Backtracking, Constant, EntropicMirror, Polyak, ProjectedSubgradient
+from outweigh.solvers import descend as run
+
+__all__ = ["Descent", "PCAProblem", "Steps", "fit_plain", "fit_white"]
+
+AUTO_BOUND = 0.35
+"""The contamination assumed at first where it is to be estimated."""
+_ROOM_FACTOR, _ROOM = 1.15, 0.01
+_CUT_ROUNDS, _CUTS_PER_ROUND = 2, 3
+_NEAREST_CUT, _FARTHEST_CUT = 2.0, 4.0
+_PULL = 5.0
+# Removed rows must show this much more variance than noise could before they are cut along.
+_SIGNIFICANT = 1.25
+_SUPPORT_ROUNDS, _SUPPORT_LEVEL = 3, 0.7
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PCAProblem:
+    """Rows in units of their noise, with everything a descent needs to know about them.
+
+    Attributes
+    ----------
+    samples : Samples
+        n rows in d' coordinates: features, or an orthonormal basis of a span.
+    sample_weight : ndarray of shape (n,)
+    pruned : ndarray of int
+        Rows that no weights may use.
+    centred : bool
+        Whether second moments are about the weighted mean.
+    n_ambient : int
+        Number of features d of the data, at least d'.
+    """
+
+    samples: DenseSamples
+    sample_weight: Array
+    pruned: Indices
+    centred: bool
+    n_ambient: int
+
+    def domain(self, contamination: float) -> CappedSimplex:
+        """Return the weights that remove at most this share."""
+        room = 1e-12 * (self.pruned.size > 0)
+        full = CappedSimplex.from_contamination(self.sample_weight, contamination + room)
+        return full.pruned(self.pruned)
+
+    def excess(self, weights: Array) -> Array:
+        """Return the second moments less the identity, as an array."""
+        matrix = self.samples.moment(weights, centred=self.centred, reference=1.0)
+        return matrix.restrict(np.arange(matrix.n_features))
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """Which steps a fit takes; all by default. For ablations."""
+
+    choose: bool = True
+    residual: bool = True
+    cuts: bool = True
+    support: bool = True
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Descent:
+    """Components (columns) and weights, and how they were found."""
+
+    components: Array
+    weights: Array
+    bound: float
+    result: Result
+    objective: MomentObjective
+    floor: NoiseFloor
+    cuts: tuple[Cut, ...]
+
+
+def fit_white(
+    problem: PCAProblem,
+    reader: Reader,
+    contamination: float | None,
+    options: SearchOptions,
+    callback: Callback | None = None,
+    steps: Steps = Steps(),  # noqa: B008 - frozen
+) -> Descent:
+    """Find components of the clean rows, and weights that leave nothing else above the noise.
+
+    Parameters
+    ----------
+    problem : PCAProblem
+    reader : DenseReader or SparseReader
+    contamination : float or None
+        None estimates it: descend under a loose bound, and again under the share it removed.
+    options : SearchOptions
+    callback : callable, optional
+    steps : Steps
+
+    Returns
+    -------
+    Descent
+    """
+    bound = AUTO_BOUND if contamination is None else contamination
+    start = problem.domain(bound).reference()
+    excess = problem.excess(start)
+    components = reader.plain(excess)
+    if steps.choose:
+        components = reader.initial(excess, problem.samples, problem.sample_weight)
+    result = None
+    for _ in range(2 if steps.residual else 0):
+        domain = problem.domain(bound)
+        result = _descend_residual(problem, reader, components, domain, options, callback)
+        components = reader.refined(problem.excess(result.weights), components)
+        if contamination is None:
+            bound = min(domain.total_variation(result.weights), AUTO_BOUND)
+    if contamination is None:
+        bound = min(_ROOM_FACTOR * bound + _ROOM, AUTO_BOUND) if bound > 0 else 0.0
+    domain = problem.domain(bound)
+    if result is None:
+        objective = _residual(problem, reader, components)
+        result = _unmoved(objective, domain)
+    weights = domain.project(result.weights)
+    cuts: tuple[Cut, ...] = ()
+    if steps.cuts:
+        weights, cuts = _cut_outliers(problem, reader, domain, weights, components)
+        if cuts:
+            components = reader.refined(problem.excess(weights), components)
+    if steps.support and not isinstance(reader, DenseReader) and domain.total_variation(weights) > 0:
+        weights, components = _refit_support(problem, reader, domain, weights, components)
+    objective = _residual(problem, reader, components)
+    floor = _floor(problem, objective.norm, domain, weights, options.kurtosis)
+    return Descent(components, weights, bound, result, objective, floor, cuts)
+
+
+def fit_plain(
+    problem: PCAProblem,
+    reader: Reader,
+    contamination: float | None,
+    options: SearchOptions,
+    callback: Callback | None = None,
+) -> Descent:
+    r"""Run the paper's algorithm: minimise the norm of the whole matrix, read the components off.
+
+    Any weights with :math:`f(w) \le \rho + O(\delta)` suffice for the theorem. With
+    ``options.stop_at_floor`` the descent ends there: :math:`\rho` by the robust variance along the
+    candidates, :math:`\delta` the level of clean data.
+    """
+    bound = 0.1 if contamination is None else contamination
+    domain = problem.domain(bound)
+    start = domain.reference()
+    objective = MomentObjective(problem.samples, reader.norm, problem.centred)
+    spikes = _spikes(problem, reader, start)
+    height = float(spikes.sum() if isinstance(reader, DenseReader) else np.linalg.norm(spikes))
+    noise = _floor(problem, reader.residual_norm, domain, start, options.kurtosis)
+    floor = NoiseFloor(height + noise.median, height + noise.upper)
+    target = floor.median if options.stop_at_floor else 0.0
+    result = _run(objective, domain, options, target, floor.median, callback)
+    components = reader.plain(problem.excess(result.weights))
+    return Descent(components, result.weights, bound, result, objective, floor, ())
+
+
+def _spikes(problem: PCAProblem, reader: Reader, start: Array) -> Array:
+    found = reader.initial(problem.excess(start), problem.samples, problem.sample_weight)
+    projected = problem.samples.project(found)
+    variances = [robust_variance(column, problem.sample_weight) for column in projected.T]
+    return np.maximum(np.asarray(variances) - 1.0, 0.0)
+
+
+def _residual(problem: PCAProblem, reader: Reader, components: Array) -> MomentObjective:
+    removed = orthonormal(components)
+    return MomentObjective(
+        problem.samples, reader.residual_norm, problem.centred, removed=removed
+    )
+
+
+def _floor(
+    problem: PCAProblem,
+    norm: Norm,
+    domain: CappedSimplex,
+    weights: Array,
+    kurtosis: float,
+) -> NoiseFloor:
+    return noise_floor(norm, domain.n_effective(weights), problem.n_ambient, kurtosis)
+
+
+def _descend_residual(
+    problem: PCAProblem,
+    reader: Reader,
+    components: Array,
+    domain: CappedSimplex,
+    options: SearchOptions,
+    callback: Callback | None,
+) -> Result:
+    objective = _residual(problem, reader, components)
+    if not isinstance(reader, DenseReader):
+        return find_weights(objective, domain, options, callback)
+    start = domain.reference()
+    floor = _floor(problem, objective.norm, domain, start, options.kurtosis)
+    spread = replace(objective, norm=KyFan(1, level=floor.median))
+    target = floor.median if options.stop_at_floor else 0.0
+    return _run(spread, domain, options, target, floor.upper, callback)
+
+
+def _run(
+    objective: MomentObjective,
+    domain: CappedSimplex,
+    options: SearchOptions,
+    target: float,
+    clean: float,
+    callback: Callback | None,
+) -> Result:
+    """Descend to `target`; weights that start below `clean` are left alone."""
+    start = domain.reference()
+
+    def reached(value: float, weights: Array) -> bool:
+        return options.stop_at_floor and value <= (clean if weights is start else target)
+
+    update = EntropicMirror(domain) if options.solver == "mirror" else ProjectedSubgradient(domain)
+    return run(
+        objective,
+        update,
+        _rule(objective, domain, options, target),
+        start,
+        max_iter=options.max_iter,
+        reached=reached,
+        callback=callback,
+    )
+
+
+def _rule(
+    objective: MomentObjective, domain: CappedSimplex, options: SearchOptions, target: float
+) -> StepRule:
+    if options.solver == "backtracking":
+        return Backtracking(tol=options.tol)
+    if options.solver != "constant":
+        return Polyak(target, tol=options.tol)
+    # The convex bound R / (L sqrt(T)): D has radius sqrt(eps / n), a subgradient at most the
+    # largest squared row in every entry.
+    n = float(domain.metric.sum())
+    slack = max(float(domain.caps.sum()) - 1.0, 0.0)
+    largest = float(objective.samples.squared_distances(np.zeros(objective.n_features)).max())
+    if largest <= 0.0:
+        return Constant(0.0)
+    radius = np.sqrt(slack / (1.0 + slack) / n)
+    return Constant.convex(float(radius), float(np.sqrt(n)) * largest, options.max_iter)
+
+
+def _unmoved(objective: MomentObjective, domain: CappedSimplex) -> Result:
+    update = ProjectedSubgradient(domain)
+    start = domain.reference()
+    return replace(
+        run(objective, update, Constant(0.0), start, max_iter=1), status=Status.STALLED
+    )
+
+
+def _cut_outliers(
+    problem: PCAProblem,
+    reader: Reader,
+    domain: CappedSimplex,
+    weights: Array,
+    components: Array,
+) -> tuple[Array, tuple[Cut, ...]]:
+    """Trim along the directions in which the removed rows vary more than the kept ones.
+
+    At the floor, outliers near the centre of their direction are still kept, and some of those
+    far out. Along the single direction that the removed rows reveal, noise is small: the cut is
+    where a row is equally likely to belong to either.
+    """
+    cuts: list[Cut] = []
+    basis = orthonormal(components)
+    for _ in range(_CUT_ROUNDS):
+        found = _find_cuts(problem, reader, domain, weights, basis)
+        if not found:
+            break
+        excess = np.zeros(weights.size)
+        for cut in found:
+            beyond = cut.excess(problem.samples.project(cut.direction))
+            excess = np.maximum(excess, beyond)
+        cuts.extend(found)
+        pull = _PULL / domain.metric.sum() * domain.metric
+        weights = domain.project(weights - pull * excess)
+    return weights, tuple(cuts)
+
+
+def _find_cuts(
+    problem: PCAProblem, reader: Reader, domain: CappedSimplex, weights: Array, basis: Array
+) -> list[Cut]:
+    removed = np.maximum(domain.reference() - weights, 0.0)
+    share = float(removed.sum())
+    if share <= 1e-9:
+        return []
+    samples = problem.samples
+    removed /= share
+    counted = removed > 0
+    n_removed = 1.0 / float(np.sum(removed[counted] ** 2 / domain.metric[counted]))
+    centre = samples.mean(weights) if problem.centred else np.zeros(samples.n_features)
+    everything = np.arange(samples.n_features)
+    difference = samples.moment(removed, centred=False).restrict(everything)
+    away = samples.mean(removed)
+    difference += np.outer(centre, centre) - np.outer(away, centre) - np.outer(centre, away)
+    difference -= samples.moment(weights, centred=problem.centred).restrict(everything)
+    edge = _SIGNIFICANT * reader.edge(n_removed, samples.n_features)
+    found: list[Cut] = []
+    for _ in range(_CUTS_PER_ROUND):
+        along = difference @ basis
+        difference = difference - along @ basis.T - basis @ along.T
+        difference += basis @ (basis.T @ along) @ basis.T
+        direction = reader.leading(difference)[:, 0]
+        cut = _cut_along(samples.project(direction), weights, removed, share, edge, direction)
+        if cut is None:
+            break
+        found.append(cut)
+        basis = orthonormal(np.column_stack([basis, direction]))
+    return found
+
+
+def _cut_along(
+    projected: Array, weights: Array, removed: Array, share: float, edge: float, direction: Array
+) -> Cut | None:
+    variance = robust_variance(projected, weights)
+    if variance <= 0.0:
+        return None
+    middle = float(weighted_quantile(projected, weights, [0.5])[0])
+    ratio = float(removed @ (projected - middle) ** 2) / variance
+    if ratio < edge:
+        return None
+    # Where Gaussians of variance 1 and `ratio`, of weights 1 - share and share, are equally likely.
+    odds = np.log((1.0 - share) / share) + 0.5 * np.log(ratio)
+    limit = np.sqrt(max(2.0 * odds / (1.0 - 1.0 / ratio), 0.0))
+    limit = float(np.clip(limit, _NEAREST_CUT, _FARTHEST_CUT))
+    return Cut(direction, middle, float(np.sqrt(variance)), limit)
+
+
+def _refit_support(
+    problem: PCAProblem,
+    reader: Reader,
+    domain: CappedSimplex,
+    weights: Array,
+    components: Array,
+) -> tuple[Array, Array]:
+    """Descend once more on the columns of the components alone, where noise is least."""
+    for _ in range(_SUPPORT_ROUNDS):
+        support = np.flatnonzero(components.any(axis=1))
+        size = support.size
+        restricted = MomentObjective(
+            problem.samples.columns(support),
+            LargestEntries(size * size),
+            problem.centred,
+            removed=orthonormal(components[support]),
+        )
+        target = _SUPPORT_LEVEL * float(np.sqrt(size * (size + 1) / domain.n_effective(weights)))
+        update = ProjectedSubgradient(domain)
+        found = run(restricted, update, Polyak(target), weights, max_iter=40)
+        weights = found.weights
+        before = components
+        components = reader.refined(problem.excess(weights), components)
+        if np.array_equal(before != 0, components != 0):
+            break
+    return weights, components

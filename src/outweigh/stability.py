@@ -1,0 +1,219 @@
+"""How stable a set of clean samples is: the conditions under which the paper's theorems hold."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils import check_array
+
+from outweigh.capped_simplex import CappedSimplex
+from outweigh.moments import DenseSamples
+from outweigh.norms import KyFan, LargestEntries, RowwiseLargest, VectorLargest
+from outweigh.objectives import MomentObjective
+from outweigh.protocols import Array, Norm, Reference
+from outweigh.selection import hard_threshold
+
+__all__ = ["Stability", "stability"]
+
+PROBLEMS = ("sparse mean", "mean", "sparse pca", "pca")
+
+_MAX_ALTERNATIONS = 50
+_N_STARTS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Stability:
+    r"""A lower bound on the delta for which samples are stable.
+
+    Attributes
+    ----------
+    problem : str
+    contamination : float
+        The eps of the definition.
+    mean_deviation : float or None
+        The largest :math:`\|\mu_w - \mu\|` found over D(n, 2 eps); None for PCA.
+    moment_deviation : float
+        The largest norm of the second moments less their reference found over D(n, 2 eps).
+    delta_lower_bound : float
+        No smaller delta satisfies the definition. It is a lower bound only: maximising over
+        weights is not convex, and alternating ascent may miss the maximum.
+    delta_theory : float
+        eps sqrt(log(1/eps)) for means and eps log(1/eps) for PCA, constants one: what subgaussian
+        samples reach when there are enough of them.
+    n_samples_theory : float
+        k^2 log(d) / delta_theory^2 for the sparse and d / delta_theory^2 for the dense problems,
+        constants one: how many samples the theory asks for.
+    """
+
+    problem: str
+    contamination: float
+    mean_deviation: float | None
+    moment_deviation: float
+    delta_lower_bound: float
+    delta_theory: float
+    n_samples_theory: float
+
+
+def stability(
+    X: ArrayLike,
+    *,
+    problem: str,
+    contamination: float,
+    n_nonzero: int | None = None,
+    mean: ArrayLike | None = None,
+    component: ArrayLike | None = None,
+    spike: float | None = None,
+) -> Stability:
+    r"""Measure how stable clean samples are, for any of the four problems of the paper.
+
+    A set is stable if no reweighting in D(n, 2 eps) moves its moments by much. For means,
+    :math:`\|\mu_w - \mu\| \le \delta` and :math:`\|S_w - I\| \le \delta^2/\epsilon`; for PCA,
+    :math:`\|M_w - I - \rho vv^\top\| \le \delta`. The norms are those of the problem. The maxima are
+    approached by alternating between a norm's maximiser and the best weights for it.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, n_features)
+        Clean samples, of unit noise.
+    problem : {"sparse mean", "mean", "sparse pca", "pca"}
+    contamination : float in (0, 0.5)
+        The eps of the definition; weights range over D(n, 2 eps).
+    n_nonzero : int, optional
+        The sparsity k; needed for the sparse problems.
+    mean : array-like of shape (n_features,), optional
+        The true mean; needed for the means.
+    component : array-like of shape (n_features,), optional
+        The true direction v; needed for PCA.
+    spike : float, optional
+        The true strength rho; needed for PCA.
+
+    Returns
+    -------
+    Stability
+
+    References
+    ----------
+    Definitions 2.2 and 2.3, D.2 and E.2 of Cheng et al., "Outlier-Robust Sparse Estimation via
+    Non-Convex Optimization", NeurIPS 2022. The dense PCA condition is read with the spike
+    subtracted, as its proof uses it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from outweigh import stability
+    >>> X = np.random.default_rng(0).standard_normal((2000, 20))
+    >>> found = stability(X, problem="mean", contamination=0.05, mean=np.zeros(20))
+    >>> bool(0.05 < found.delta_lower_bound < 1.0)
+    True
+    """
+    rows = check_array(X, dtype=np.float64, ensure_min_samples=2)
+    d = rows.shape[1]
+    if problem not in PROBLEMS:
+        raise ValueError(f"problem must be one of {', '.join(PROBLEMS)}; got {problem!r}")
+    if not 0.0 < contamination < 0.5:
+        raise ValueError(f"contamination must lie in (0, 0.5); got {contamination}")
+    k = _sparsity(problem, n_nonzero, d)
+    domain = CappedSimplex.from_contamination(rows.shape[0], min(2.0 * contamination, 0.999))
+    if problem.endswith("mean"):
+        centre = _vector("mean", mean, d, problem)
+        samples = DenseSamples(rows - centre)
+        norm: Norm = RowwiseLargest(k) if problem == "sparse mean" else KyFan(1)
+        mean_deviation = _largest_mean(samples, domain, k)
+        moment_deviation = _largest_moment(MomentObjective(samples, norm, True), domain)
+        delta = max(mean_deviation, math.sqrt(contamination * moment_deviation))
+        theory = contamination * math.sqrt(math.log(1.0 / contamination))
+        return _report(problem, contamination, mean_deviation, moment_deviation, delta, theory, k, d)
+    direction = _vector("component", component, d, problem)
+    if spike is None or spike < 0:
+        raise ValueError(f"spike, the nonnegative strength rho, is needed for {problem!r}")
+    reference: Reference = np.eye(d) + spike * np.outer(direction, direction) / float(
+        direction @ direction
+    )
+    norm = LargestEntries(2 * k**2) if problem == "sparse pca" else KyFan(2)
+    objective = MomentObjective(DenseSamples(rows), norm, False, reference)
+    deviation = _largest_moment(objective, domain)
+    theory = contamination * math.log(1.0 / contamination)
+    return _report(problem, contamination, None, deviation, deviation, theory, k, d)
+
+
+def _report(
+    problem: str,
+    contamination: float,
+    mean_deviation: float | None,
+    moment_deviation: float,
+    delta: float,
+    theory: float,
+    k: int,
+    d: int,
+) -> Stability:
+    complexity = k**2 * math.log(max(d, 2)) if problem.startswith("sparse") else float(d)
+    return Stability(
+        problem,
+        contamination,
+        mean_deviation,
+        moment_deviation,
+        delta,
+        theory,
+        complexity / theory**2,
+    )
+
+
+def _sparsity(problem: str, n_nonzero: int | None, d: int) -> int:
+    if not problem.startswith("sparse"):
+        return d
+    if n_nonzero is None or not 1 <= n_nonzero <= d:
+        raise ValueError(f"n_nonzero must lie between 1 and {d} for {problem!r}; got {n_nonzero}")
+    return int(n_nonzero)
+
+
+def _vector(name: str, values: ArrayLike | None, d: int, problem: str) -> Array:
+    if values is None:
+        raise ValueError(f"{name}, the true one of shape ({d},), is needed for {problem!r}")
+    vector = np.asarray(values, dtype=np.float64)
+    if vector.shape != (d,) or not np.isfinite(vector).all():
+        raise ValueError(f"{name} must be finite and of shape ({d},); got shape {vector.shape}")
+    return vector
+
+
+def _largest_mean(samples: DenseSamples, domain: CappedSimplex, k: int) -> float:
+    """Ascend on |mu_w|_{2,k}: the best weights for a direction, the best direction for weights."""
+    norm = VectorLargest(k)
+    best = 0.0
+    for direction in _starting_directions(samples, k):
+        value = -math.inf
+        for _ in range(_MAX_ALTERNATIONS):
+            weighted = samples.mean(domain.maximize_linear(samples.project(direction)))
+            previous, value = value, norm.value(weighted)
+            if value <= previous * (1.0 + 1e-9):
+                break
+            direction = norm.maximizer(weighted)
+        best = max(best, value, previous)
+    return best
+
+
+def _starting_directions(samples: DenseSamples, k: int) -> list[Array]:
+    uniform = np.full(samples.n_samples, 1.0 / samples.n_samples)
+    mean = VectorLargest(k).maximizer(samples.mean(uniform))
+    rng = np.random.default_rng(0)
+    drawn = [hard_threshold(row, k) for row in rng.standard_normal((_N_STARTS, mean.size))]
+    return [mean, -mean, *(row / np.linalg.norm(row) for row in drawn)]
+
+
+def _largest_moment(objective: MomentObjective, domain: CappedSimplex) -> float:
+    """Ascend on the norm of the second moments: both ends of its subgradient are tried."""
+    best = 0.0
+    first = objective.evaluate(domain.reference())
+    for start in (first.subgradient, -first.subgradient):
+        weights = domain.maximize_linear(start)
+        value = first.value
+        for _ in range(_MAX_ALTERNATIONS):
+            evaluation = objective.evaluate(weights)
+            best = max(best, evaluation.value)
+            if evaluation.value <= value * (1.0 + 1e-9) and weights is not start:
+                break
+            value = evaluation.value
+            weights = domain.maximize_linear(evaluation.subgradient)
+    return max(best, first.value)

@@ -1,0 +1,250 @@
+"""Samples of every kind reduce their rows to what the definitions say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import hypothesis.extra.numpy as hnp
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from outweigh.forms import Form
+from outweigh.norms import RowwiseLargest, VectorLargest
+from outweigh.protocols import Samples
+from tests.reference import moments as brute
+
+Array = NDArray[np.float64]
+Kind = Callable[[Array], Samples]
+
+N, D = 23, 6
+
+
+@pytest.fixture(scope="module")
+def X() -> Array:
+    return np.random.default_rng(0).standard_normal((N, D)) + 0.5
+
+
+@pytest.fixture(scope="module", params=["uniform", "unequal", "with zeros"])
+def weights(request: pytest.FixtureRequest) -> Array:
+    w = {
+        "uniform": np.ones(N),
+        "unequal": np.random.default_rng(1).uniform(0.5, 2.0, N),
+        "with zeros": np.arange(N) % 3 * 1.0,
+    }[request.param]
+    return np.asarray(w / w.sum())
+
+
+REFERENCES = {
+    "scalar": 0.7,
+    "diagonal": np.linspace(0.5, 2.0, D),
+    "matrix": np.eye(D) + 0.3 * np.ones((D, D)),
+}
+every_reference = pytest.mark.parametrize("reference", REFERENCES.values(), ids=REFERENCES)
+both = pytest.mark.parametrize("centred", [True, False], ids=["centred", "uncentred"])
+
+
+def test_samples_know_their_shape(samples_of: Kind, X: Array) -> None:
+    samples = samples_of(X)
+    assert (samples.n_samples, samples.n_features) == X.shape
+
+
+def test_the_mean_is_the_weighted_sum_of_rows(samples_of: Kind, X: Array, weights: Array) -> None:
+    np.testing.assert_allclose(samples_of(X).mean(weights), brute.mean(X, weights), atol=1e-12)
+
+
+@both
+@every_reference
+def test_the_moment_is_the_definition(
+    samples_of: Kind, X: Array, weights: Array, centred: bool, reference: float | Array
+) -> None:
+    moment = samples_of(X).moment(weights, centred=centred, reference=reference)
+    expected = brute.deviation(X, weights, centred=centred, reference=reference)
+    np.testing.assert_allclose(moment.restrict(np.arange(D)), expected, atol=1e-12)
+
+
+@both
+@every_reference
+def test_row_blocks_put_together_are_the_moment(
+    samples_of: Kind, X: Array, weights: Array, centred: bool, reference: float | Array
+) -> None:
+    moment = samples_of(X).moment(weights, centred=centred, reference=reference)
+    blocks = list(moment.row_blocks())
+    starts = np.cumsum([0] + [len(block) for _, block in blocks])[:-1]
+    assert [start for start, _ in blocks] == starts.tolist()
+    expected = brute.deviation(X, weights, centred=centred, reference=reference)
+    np.testing.assert_allclose(np.vstack([b for _, b in blocks]), expected, atol=1e-12)
+
+
+@both
+@every_reference
+@pytest.mark.parametrize("shape", [(D,), (D, 2)], ids=str)
+def test_products_with_the_moment_are_those_of_the_definition(
+    samples_of: Kind,
+    X: Array,
+    weights: Array,
+    centred: bool,
+    reference: float | Array,
+    shape: tuple[int, ...],
+) -> None:
+    V = np.random.default_rng(2).standard_normal(shape)
+    moment = samples_of(X).moment(weights, centred=centred, reference=reference)
+    expected = brute.deviation(X, weights, centred=centred, reference=reference) @ V
+    np.testing.assert_allclose(moment.product(V), expected, atol=1e-12)
+
+
+@both
+def test_the_diagonal_is_that_of_the_moment(
+    samples_of: Kind, X: Array, weights: Array, centred: bool
+) -> None:
+    moment = samples_of(X).moment(weights, centred=centred, reference=1.0)
+    expected = np.diagonal(brute.deviation(X, weights, centred=centred))
+    np.testing.assert_allclose(moment.diagonal(), expected, atol=1e-12)
+
+
+@both
+def test_single_precision_is_good_to_a_millionth_of_the_largest_entry(
+    samples_of: Kind, X: Array, weights: Array, centred: bool
+) -> None:
+    exact = brute.deviation(X, weights, centred=centred)
+    moment = samples_of(X).moment(weights, centred=centred, reference=1.0, single_precision=True)
+    found = moment.restrict(np.arange(D))
+    np.testing.assert_allclose(found, exact, atol=2e-6 * np.abs(exact).max() + 1e-6)
+
+
+def test_a_quadratic_form_is_evaluated_at_every_row(samples_of: Kind, X: Array) -> None:
+    rng = np.random.default_rng(3)
+    form = Form.from_entries(D, np.array([0, 4]), np.array([1, 4]), rng.standard_normal(2))
+    form = form + Form.from_directions(rng.standard_normal((D, 2)), np.array([1.0, -2.0]))
+    expected = [x @ form.to_array() @ x for x in X]
+    np.testing.assert_allclose(samples_of(X).quadratic(form), expected, atol=1e-12)
+
+
+def test_a_scattered_form_in_many_features_is_evaluated_at_every_row(samples_of: Kind) -> None:
+    X = np.random.default_rng(4).standard_normal((9, 120))
+    rows, cols = np.arange(60), np.arange(60) + 60
+    form = Form.from_entries(120, rows, cols, np.linspace(-1, 1, 60))
+    expected = [x @ form.to_array() @ x for x in X]
+    np.testing.assert_allclose(samples_of(X).quadratic(form), expected, atol=1e-12)
+
+
+def test_a_projection_is_the_product_with_the_rows(samples_of: Kind, X: Array) -> None:
+    V = np.random.default_rng(5).standard_normal((D, 3))
+    np.testing.assert_allclose(samples_of(X).project(V), X @ V, atol=1e-12)
+
+
+def test_columns_are_the_same_rows_on_fewer_features(
+    samples_of: Kind, X: Array, weights: Array
+) -> None:
+    chosen = np.array([4, 0, 3])
+    expected = brute.mean(X[:, chosen], weights)
+    found = samples_of(X).columns(chosen).mean(weights)
+    np.testing.assert_allclose(found, expected, atol=1e-12)
+
+
+def test_distances_are_squared_and_from_the_centre(samples_of: Kind, X: Array) -> None:
+    centre = np.arange(D) * 0.1
+    expected = [np.sum((x - centre) ** 2) for x in X]
+    np.testing.assert_allclose(samples_of(X).squared_distances(centre), expected, rtol=1e-12)
+
+
+def test_variances_are_the_diagonal_of_the_covariance(
+    samples_of: Kind, X: Array, weights: Array
+) -> None:
+    expected = np.diagonal(brute.covariance(X, weights))
+    np.testing.assert_allclose(samples_of(X).variances(weights), expected, atol=1e-12)
+
+
+def test_variances_survive_an_origin_far_away(samples_of: Kind, X: Array, weights: Array) -> None:
+    expected = np.diagonal(brute.covariance(X, weights))
+    found = samples_of(X + 1e6).variances(weights)
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+def test_the_typical_kurtosis_is_the_median_over_columns(samples_of: Kind, X: Array) -> None:
+    w = np.full(N, 1 / N)
+    moments = [(np.mean((c - c.mean()) ** 4), np.mean((c - c.mean()) ** 2)) for c in X.T]
+    expected = np.median([fourth / second**2 for fourth, second in moments])
+    assert samples_of(X).typical_kurtosis(w) == pytest.approx(expected, rel=1e-9)
+
+
+def test_the_typical_kurtosis_of_many_rows_does_not_depend_on_their_order(samples_of: Kind) -> None:
+    rng = np.random.default_rng(6)
+    X = rng.standard_normal((9000, 3))
+    X[1::2] = rng.laplace(scale=np.sqrt(0.5), size=X[1::2].shape)
+    w = np.full(len(X), 1 / len(X))
+    shuffled = samples_of(X[rng.permutation(len(X))]).typical_kurtosis(w)
+    assert samples_of(X).typical_kurtosis(w) == pytest.approx(shuffled, rel=0.05)
+
+
+@st.composite
+def mixtures(draw: st.DrawFn) -> tuple[Array, Array, Array, float]:
+    n, d = draw(st.integers(2, 8)), draw(st.integers(1, 4))
+    X = draw(hnp.arrays(np.float64, (n, d), elements=st.floats(-10, 10, width=32)))
+    v, w = (
+        draw(hnp.arrays(np.float64, n, elements=st.floats(0.0, 1.0, width=32))) for _ in range(2)
+    )
+    v[0] += 0.1
+    w[-1] += 0.1
+    return X, v / v.sum(), w / w.sum(), draw(st.floats(0.0, 1.0))
+
+
+@given(case=mixtures())
+def test_the_covariance_of_mixed_weights_is_the_mixture_formula(
+    samples_of: Kind, case: tuple[Array, Array, Array, float]
+) -> None:
+    X, v, w, alpha = case
+    samples = samples_of(X)
+    every = np.arange(X.shape[1])
+
+    def S(weights: Array) -> Array:
+        return samples.moment(weights, centred=True).restrict(every)
+
+    gap = samples.mean(v) - samples.mean(w)
+    mixed = alpha * S(v) + (1 - alpha) * S(w) + alpha * (1 - alpha) * np.outer(gap, gap)
+    np.testing.assert_allclose(S(alpha * v + (1 - alpha) * w), mixed, atol=1e-10)
+
+
+@st.composite
+def corrupted(draw: st.DrawFn) -> tuple[Array, int, Array, int]:
+    """Draw rows, how many of them (the first) are wrong, a point of D, and a sparsity."""
+    n, d = draw(st.sampled_from([8, 10, 12])), draw(st.integers(1, 4))
+    wrong = draw(st.integers(1, n // 4))
+    X = draw(hnp.arrays(np.float64, (n, d), elements=st.floats(-3, 3, width=32)))
+    X[:wrong] *= draw(st.sampled_from([1.0, 3.0, 30.0]))
+    raw = draw(hnp.arrays(np.float64, n, elements=st.floats(0.0, 1.0, width=32)))
+    raw[:wrong] += 1e-3
+    w = raw / raw.sum()
+    cap = 1.0 / (n - wrong)
+    for _ in range(100):
+        over = w > cap
+        excess = np.sum(w[over] - cap)
+        w[over] = cap
+        w[~over] += excess * (cap - w[~over]) / max(np.sum(cap - w[~over]), 1e-300)
+    return X, wrong, w, draw(st.integers(1, d))
+
+
+@given(case=corrupted())
+def test_the_cross_term_is_at_most_four_eps_of_the_objective_on_stable_samples(
+    samples_of: Kind, case: tuple[Array, int, Array, int]
+) -> None:
+    # delta is the least for which the good rows are stable at these weights. With eps <= 1/4 and
+    # delta >= eps the proof's constant in O(delta^2 / eps) is 4 + 1 + 4/3.
+    X, wrong, w, k = case
+    n = len(X)
+    eps = wrong / n
+    samples, norm = samples_of(X), RowwiseLargest(k)
+
+    def excess(weights: Array) -> float:
+        return norm.maximize(samples.moment(weights, centred=True, reference=1.0)).value
+
+    good = np.where(np.arange(n) >= wrong, w, 0.0)
+    good /= good.sum()
+    star = np.where(np.arange(n) >= wrong, 1.0 / (n - wrong), 0.0)
+    gap_of_good = VectorLargest(k).value(samples.mean(star) - samples.mean(good))
+    delta_sq = max(eps**2, eps * excess(good), (gap_of_good / 2.0) ** 2)
+    gap = samples.mean(w) - samples.mean(star)
+    bound = 4.0 * eps * (excess(w) + (5.0 + 4.0 / 3.0) * delta_sq / eps)
+    assert VectorLargest(k).value(gap) ** 2 <= bound * (1 + 1e-9) + 1e-12
