@@ -89,9 +89,7 @@ STUDIES = {"paper": paper_rows, "attacks": attack_rows, "auto": auto_rows}
 
 def run_seed(case: Case, seed: int) -> dict[str, float]:
     """Return errors on one sample, by name."""
-    sample = ADVERSARIES[case.adversary](
-        case.n, case.d, case.k, case.eps, seed, **case.options
-    )
+    sample = ADVERSARIES[case.adversary](case.n, case.d, case.k, case.eps, seed, **case.options)
 
     def error(location: np.ndarray) -> float:
         return float(np.linalg.norm(location - sample.truth))
@@ -120,19 +118,27 @@ def run_case(case: Case, n_seeds: int, jobs: int) -> list[Row]:
     seeds = range(FIRST_SEED, FIRST_SEED + n_seeds)
     runs = Parallel(n_jobs=jobs)(delayed(run_seed)(case, seed) for seed in seeds)
     column = {key: [run[key] for run in runs] for key in runs[0]}
-    rows = [paired_ratio(case.name, "ours / oracle", column["ours"], column["oracle"], case.to_oracle)]
+    rows = [
+        paired_ratio(case.name, "ours / oracle", column["ours"], column["oracle"], case.to_oracle)
+    ]
     if case.to_plain is not None:
         rows.append(
             paired_ratio(case.name, "ours / plain", column["ours"], column["plain"], case.to_plain)
         )
     if case.auto_to_known is not None:
         rows.append(
-            paired_ratio(case.name, "auto / ours", column["auto"], column["ours"], case.auto_to_known)
+            paired_ratio(
+                case.name, "auto / ours", column["auto"], column["ours"], case.auto_to_known
+            )
         )
         most = 1.3 * case.eps + 0.03
         rows.append(
             paired_ratio(
-                case.name, "contamination_ / allowed", column["contamination"], [most] * n_seeds, 1.0
+                case.name,
+                "contamination_ / allowed",
+                column["contamination"],
+                [most] * n_seeds,
+                1.0,
             )
         )
     return rows
@@ -148,7 +154,9 @@ def clean_rows(n_seeds: int) -> list[Row]:
             with threadpool_limits(1):
                 moved.append(float(RobustSparseMean(k).fit(X).contamination_ > 0))
         share = float(np.mean(moved))
-        rows.append(Row(f"clean n={n} d=300 k={k}", "share moved", share, share, share, 0.05, n_seeds))
+        rows.append(
+            Row(f"clean n={n} d=300 k={k}", "share moved", share, share, share, 0.05, n_seeds)
+        )
     return rows
 
 

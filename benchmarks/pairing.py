@@ -47,7 +47,10 @@ def paired_ratio(
 
 def format_table(rows: Iterable[Row]) -> str:
     """Return the rows as a Markdown table."""
-    lines = ["| case | ratio | median | 95 % interval | target | met |", "|---|---|---|---|---|---|"]
+    lines = [
+        "| case | ratio | median | 95 % interval | target | met |",
+        "|---|---|---|---|---|---|",
+    ]
     for row in rows:
         target = "" if row.target is None else f"{row.target:.2f}"
         met = "" if row.target is None else ("yes" if row.met else "NO")

@@ -16,7 +16,7 @@ settings.register_profile(
     "deterministic",
     deadline=None,
     derandomize=True,
-    max_examples=50,
+    max_examples=30,
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("deterministic")

@@ -102,8 +102,7 @@ class MomentObjective:
         These are the rows of the maximiser and the `n_coordinates` features with most energy in
         those rows. A large pass runs in single precision; the descent it prepares does not.
         """
-        work = self.samples.n_samples * self.n_features**2
-        matrix = replace(self, single_precision=work > _SINGLE_PRECISION_ABOVE).moment(weights)
+        matrix = self._full_pass().moment(weights)
         found = self.norm.maximize(matrix)
         chosen = found.form.entries.tocoo()
         rows = np.unique(chosen.row).astype(np.intp)
@@ -116,6 +115,14 @@ class MomentObjective:
             # What was taken out must stay out: a working set holds its features too.
             coordinates = np.union1d(coordinates, np.flatnonzero(self.removed.any(axis=1)))
         return Survey(found.value, coordinates)
+
+    def verify(self, weights: Array) -> Evaluation:
+        """Return the evaluation over all features, in the precision of a survey."""
+        return self._full_pass().evaluate(weights)
+
+    def _full_pass(self) -> MomentObjective:
+        work = self.samples.n_samples * self.n_features**2
+        return replace(self, single_precision=work > _SINGLE_PRECISION_ABOVE)
 
     def restrict(self, coordinates: Indices) -> MomentObjective:
         """Return the same objective on the named columns only."""

@@ -221,6 +221,10 @@ class WeightSet(Protocol):
         """Return the nearest point of the set."""
         ...
 
+    def project_tangent(self, w: Array, direction: Array) -> Array:
+        """Return the direction nearest to the given one that does not leave the set at w."""
+        ...
+
     def project_kl(self, log_v: Array) -> Array:
         """Return the point of the set nearest to exp(log_v) in relative entropy."""
         ...
@@ -242,12 +246,12 @@ class StepRule(Protocol):
 class Update(Protocol):
     """Moves a weight vector against a subgradient and back into the set."""
 
-    def __call__(self, weights: Array, subgradient: Array, step: float) -> Array:
-        """Return the next weights."""
+    def direction(self, weights: Array, subgradient: Array) -> tuple[Array, float]:
+        """Return the direction of descent, and the squared length that steps are measured in."""
         ...
 
-    def gradient_norm_sq(self, weights: Array, subgradient: Array) -> float:
-        """Return the squared dual norm that this update's step lengths are measured in."""
+    def move(self, weights: Array, direction: Array, step: float) -> Array:
+        """Return the next weights."""
         ...
 
 

@@ -125,7 +125,9 @@ def stability(
         moment_deviation = _largest_moment(MomentObjective(samples, norm, True), domain)
         delta = max(mean_deviation, math.sqrt(contamination * moment_deviation))
         theory = contamination * math.sqrt(math.log(1.0 / contamination))
-        return _report(problem, contamination, mean_deviation, moment_deviation, delta, theory, k, d)
+        return _report(
+            problem, contamination, mean_deviation, moment_deviation, delta, theory, k, d
+        )
     direction = _vector("component", component, d, problem)
     if spike is None or spike < 0:
         raise ValueError(f"spike, the nonnegative strength rho, is needed for {problem!r}")

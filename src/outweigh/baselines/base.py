@@ -95,9 +95,9 @@ class MeanBaseline(PublishesLocation):
         """
         samples = check_samples(self, X)
         kept = check_n_nonzero(self.n_nonzero, samples.shape[1])
-        return self._publish(X, self._locate(samples), kept)
+        return self._publish(X, self._locate(samples, kept), kept)
 
-    def _locate(self, X: FloatArray) -> Located:
+    def _locate(self, X: FloatArray, n_nonzero: int) -> Located:
         raise NotImplementedError
 
 
@@ -194,11 +194,11 @@ def check_between(name: str, value: float, low: float, high: float) -> float:
     return float(value)
 
 
-def check_max_iter(max_iter: int) -> int:
-    """Return ``max_iter`` as a positive integer, or say that it must be one."""
-    if isinstance(max_iter, bool) or not isinstance(max_iter, Integral) or max_iter < 1:
-        raise ValueError(f"max_iter must be a positive integer, got {max_iter!r}")
-    return int(max_iter)
+def check_count(name: str, value: int) -> int:
+    """Return ``value`` as a positive integer, or say that it must be one."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
+        raise ValueError(f"{name} must be a positive integer, got {value!r}")
+    return int(value)
 
 
 def check_mask(inliers: npt.ArrayLike, n_samples: int) -> BoolArray:

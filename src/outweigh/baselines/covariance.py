@@ -54,7 +54,7 @@ class MinCovDetMean(MeanBaseline):
         self.support_fraction = support_fraction
         self.random_state = random_state
 
-    def _locate(self, X: FloatArray) -> Located:
+    def _locate(self, X: FloatArray, n_nonzero: int) -> Located:
         mcd = MinCovDet(support_fraction=self.support_fraction, random_state=self.random_state).fit(
             X
         )

@@ -13,7 +13,6 @@ from outweigh.baselines.base import (
     MeanBaseline,
     check_between,
     check_contamination,
-    check_n_nonzero,
 )
 from outweigh.baselines.leading_directions import top_eigenpair
 from outweigh.baselines.pruning import naive_prune
@@ -93,11 +92,11 @@ class FilterSparseMean(MeanBaseline):
         self.failure_probability = failure_probability
         self.false_discovery_rate = false_discovery_rate
 
-    def _locate(self, X: FloatArray) -> Located:
+    def _locate(self, X: FloatArray, n_nonzero: int) -> Located:
         eps = check_contamination(self.contamination)
         tau = check_between("failure_probability", self.failure_probability, 0.0, 1.0)
         rate = check_between("false_discovery_rate", self.false_discovery_rate, 0.0, 1.0)
-        k = check_n_nonzero(self.n_nonzero, X.shape[1])
+        k = n_nonzero
         origin = np.median(X, axis=0)
         Z = X - origin
         rows = SurvivingRows(Z, naive_prune(X, origin, tau))
@@ -181,7 +180,7 @@ class FilterMean(MeanBaseline):
         self.failure_probability = failure_probability
         self.false_discovery_rate = false_discovery_rate
 
-    def _locate(self, X: FloatArray) -> Located:
+    def _locate(self, X: FloatArray, n_nonzero: int) -> Located:
         eps = check_contamination(self.contamination)
         tau = check_between("failure_probability", self.failure_probability, 0.0, 1.0)
         rate = check_between("false_discovery_rate", self.false_discovery_rate, 0.0, 1.0)

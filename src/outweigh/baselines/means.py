@@ -13,8 +13,8 @@ from outweigh.baselines.base import (
     MeanBaseline,
     PublishesLocation,
     check_contamination,
+    check_count,
     check_mask,
-    check_max_iter,
     check_n_nonzero,
     check_samples,
 )
@@ -94,7 +94,7 @@ class EmpiricalMean(MeanBaseline):
     def __init__(self, n_nonzero: int | None = None) -> None:
         self.n_nonzero = n_nonzero
 
-    def _locate(self, X: FloatArray) -> Located:
+    def _locate(self, X: FloatArray, n_nonzero: int) -> Located:
         return Located(X.mean(axis=0))
 
 
@@ -124,7 +124,7 @@ class CoordinatewiseMedian(MeanBaseline):
     def __init__(self, n_nonzero: int | None = None) -> None:
         self.n_nonzero = n_nonzero
 
-    def _locate(self, X: FloatArray) -> Located:
+    def _locate(self, X: FloatArray, n_nonzero: int) -> Located:
         return Located(np.median(X, axis=0))
 
 
@@ -157,7 +157,7 @@ class TrimmedMean(MeanBaseline):
         self.n_nonzero = n_nonzero
         self.contamination = contamination
 
-    def _locate(self, X: FloatArray) -> Located:
+    def _locate(self, X: FloatArray, n_nonzero: int) -> Located:
         return Located(trimmed_mean(X, check_contamination(self.contamination)))
 
 
@@ -202,8 +202,8 @@ class GeometricMedian(MeanBaseline):
         self.max_iter = max_iter
         self.tol = tol
 
-    def _locate(self, X: FloatArray) -> Located:
-        budget = check_max_iter(self.max_iter)
+    def _locate(self, X: FloatArray, n_nonzero: int) -> Located:
+        budget = check_count("max_iter", self.max_iter)
         centre = np.median(X, axis=0)
         n_iter = 0
         for n_iter in range(1, budget + 1):  # noqa: B007

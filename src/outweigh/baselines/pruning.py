@@ -11,7 +11,7 @@ from outweigh.baselines.base import (
     Located,
     MeanBaseline,
     check_between,
-    check_max_iter,
+    check_count,
 )
 
 
@@ -49,7 +49,7 @@ class NaivePruning(MeanBaseline):
         self.n_nonzero = n_nonzero
         self.failure_probability = failure_probability
 
-    def _locate(self, X: FloatArray) -> Located:
+    def _locate(self, X: FloatArray, n_nonzero: int) -> Located:
         tau = check_between("failure_probability", self.failure_probability, 0.0, 1.0)
         kept = naive_prune(X, np.median(X, axis=0), tau)
         return Located(X[kept].mean(axis=0), inliers=kept)
@@ -103,9 +103,9 @@ class RansacMean(MeanBaseline):
         self.failure_probability = failure_probability
         self.random_state = random_state
 
-    def _locate(self, X: FloatArray) -> Located:
+    def _locate(self, X: FloatArray, n_nonzero: int) -> Located:
         tau = check_between("failure_probability", self.failure_probability, 0.0, 1.0)
-        n_trials = check_max_iter(self.n_trials)
+        n_trials = check_count("n_trials", self.n_trials)
         rng = as_generator(self.random_state)
         origin = np.median(X, axis=0)
         kept = naive_prune(X, origin, tau)

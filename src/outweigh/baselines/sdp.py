@@ -12,8 +12,7 @@ from outweigh.baselines.base import (
     Located,
     MeanBaseline,
     check_contamination,
-    check_max_iter,
-    check_n_nonzero,
+    check_count,
 )
 from outweigh.baselines.weighted_spectrum import descend
 from outweigh.capped_simplex import CappedSimplex
@@ -75,18 +74,16 @@ class SdpMean(MeanBaseline):
         self.tol = tol
         self.max_features = max_features
 
-    def _locate(self, X: FloatArray) -> Located:
+    def _locate(self, X: FloatArray, n_nonzero: int) -> Located:
         eps = check_contamination(self.contamination)
-        budget = check_max_iter(self.max_iter)
+        budget = check_count("max_iter", self.max_iter)
         n_samples, n_features = X.shape
         if n_features > self.max_features:
             raise ValueError(
                 f"X has {n_features} features, more than max_features={self.max_features}; the "
                 f"semidefinite program would take very long: select features or raise max_features"
             )
-        maximizer = _sparse_variance_program(
-            n_features, check_n_nonzero(self.n_nonzero, n_features)
-        )
+        maximizer = _sparse_variance_program(n_features, n_nonzero)
         origin = np.median(X, axis=0)
         Z = X - origin
 

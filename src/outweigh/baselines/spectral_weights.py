@@ -10,7 +10,7 @@ from outweigh.baselines.base import (
     MeanBaseline,
     check_between,
     check_contamination,
-    check_max_iter,
+    check_count,
 )
 from outweigh.baselines.pruning import naive_prune
 from outweigh.baselines.weighted_spectrum import descend, top_variance
@@ -74,9 +74,9 @@ class GradientDescentMean(MeanBaseline):
         self.max_iter = max_iter
         self.tol = tol
 
-    def _locate(self, X: FloatArray) -> Located:
+    def _locate(self, X: FloatArray, n_nonzero: int) -> Located:
         eps = check_contamination(self.contamination)
-        budget = check_max_iter(self.max_iter)
+        budget = check_count("max_iter", self.max_iter)
         origin = np.median(X, axis=0)
         Z = X - origin
         top = np.ones(X.shape[1])
@@ -152,9 +152,9 @@ class MultiplicativeWeightsMean(MeanBaseline):
         self.max_iter = max_iter
         self.failure_probability = failure_probability
 
-    def _locate(self, X: FloatArray) -> Located:
+    def _locate(self, X: FloatArray, n_nonzero: int) -> Located:
         eps = check_contamination(self.contamination)
-        budget = check_max_iter(self.max_iter)
+        budget = check_count("max_iter", self.max_iter)
         tau = check_between("failure_probability", self.failure_probability, 0.0, 1.0)
         origin = np.median(X, axis=0)
         kept = naive_prune(X, origin, tau)

@@ -10,8 +10,7 @@ from outweigh.baselines.base import (
     MeanBaseline,
     check_between,
     check_contamination,
-    check_max_iter,
-    check_n_nonzero,
+    check_count,
     keep_largest,
 )
 from outweigh.baselines.means import trimmed_mean
@@ -74,16 +73,15 @@ class IterativeTrimmedHardThresholding(MeanBaseline):
         self.max_iter = max_iter
         self.tol = tol
 
-    def _locate(self, X: FloatArray) -> Located:
+    def _locate(self, X: FloatArray, n_nonzero: int) -> Located:
         step = check_between("step_size", self.step_size, 0.0, 2.0)
-        budget = check_max_iter(self.max_iter)
-        k = check_n_nonzero(self.n_nonzero, X.shape[1])
+        budget = check_count("max_iter", self.max_iter)
         trimmed = trimmed_mean(X, check_contamination(self.contamination))
         iterate = np.zeros(X.shape[1])
         n_iter = 0
         for n_iter in range(1, budget + 1):  # noqa: B007
             previous = iterate
-            iterate = keep_largest(previous - step * (previous - trimmed), k)[0]
+            iterate = keep_largest(previous - step * (previous - trimmed), n_nonzero)[0]
             if np.linalg.norm(iterate - previous) <= self.tol * np.linalg.norm(iterate):
                 break
         return Located(iterate, n_iter=n_iter)

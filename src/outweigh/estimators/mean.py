@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
+from dataclasses import replace
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from outweigh import objectives
+from outweigh.certificates import Certificate, moreau_gradient
 from outweigh.estimators.base import RobustEstimator, warn_constant
 from outweigh.estimators.parameters import COMMON, N_NONZERO
 from outweigh.estimators.preparation import (
@@ -19,9 +23,8 @@ from outweigh.estimators.preparation import (
     prepare,
     standardizer_for,
 )
-from outweigh.estimators.weighting import Weighting, find_weighting
-from outweigh.objectives import MomentObjective
-from outweigh.protocols import Array, Samples
+from outweigh.estimators.weighting import Weighting, find_weighting, problem_at
+from outweigh.protocols import Array
 from outweigh.scaling import refined_scales
 from outweigh.selection import top_k_indices
 
@@ -65,6 +68,7 @@ class _RobustMeanBase(RobustEstimator):
         self.location_ = location
         self.scale_ = np.ones(X.shape[1])
         self.scale_[standardizer.columns] = standardizer.scale
+        self._make_objective = found.make_objective
         self._set_weighting(X, sample_weight, positive, found)
 
     def _refine_scale(
@@ -83,6 +87,35 @@ class _RobustMeanBase(RobustEstimator):
             return prepared.standardizer, found
         standardizer = prepared.standardizer.rescaled(factor)
         return standardizer, self._find(prepare(rows, weight, standardizer), weight)
+
+    def certify(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> Certificate:
+        """Return the certificate with the gradient of the Moreau envelope, which takes longer.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The rows the estimator was fitted on.
+        sample_weight : array-like of shape (n_samples,), optional
+            As in `fit`.
+
+        Returns
+        -------
+        Certificate
+        """
+        check_is_fitted(self)
+        rows = validate_data(self, X, reset=False, dtype=np.float64)
+        weight = _check_sample_weight(sample_weight, rows, dtype=np.float64)
+        if rows.shape[0] != self.weights_.size:
+            raise ValueError(
+                f"X must hold the {self.weights_.size} rows of the fit; got {rows.shape[0]}"
+            )
+        positive = weight > 0
+        prepared = prepare(rows[positive], weight[positive], self._score.standardizer)
+        domain, objective = problem_at(
+            prepared, weight[positive], self._make_objective, self.contamination_bound_
+        )
+        weights = domain.project(self.weights_[positive])
+        return replace(self.certificate_, moreau=moreau_gradient(objective, domain, weights))
 
     def _score_rows(self, X: NDArray[np.float64]) -> Array:
         return self._score(X)
@@ -351,15 +384,12 @@ class RobustSparseMean(_RobustMeanBase):
         return found
 
     def _find_with(self, prepared: Prepared, sample_weight: Array, k: int) -> Weighting:
-        def make_objective(samples: Samples) -> MomentObjective:
-            return objectives.sparse_mean(samples, k)
-
         return find_weighting(
             prepared,
             sample_weight,
-            make_objective,
+            partial(objectives.sparse_mean, n_nonzero=k),
             self._known_contamination(),
-            self._options(3 * k),
+            self._options(max(3 * k, 30)),
             separate_sparse=True if self.refit else None,
             callback=self._log,
         )

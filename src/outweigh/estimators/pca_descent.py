@@ -146,7 +146,11 @@ def fit_white(
         weights, cuts = _cut_outliers(problem, reader, domain, weights, components)
         if cuts:
             components = reader.refined(problem.excess(weights), components)
-    if steps.support and not isinstance(reader, DenseReader) and domain.total_variation(weights) > 0:
+    if (
+        steps.support
+        and not isinstance(reader, DenseReader)
+        and domain.total_variation(weights) > 0
+    ):
         weights, components = _refit_support(problem, reader, domain, weights, components)
     objective = _residual(problem, reader, components)
     floor = _floor(problem, objective.norm, domain, weights, options.kurtosis)
@@ -189,9 +193,7 @@ def _spikes(problem: PCAProblem, reader: Reader, start: Array) -> Array:
 
 def _residual(problem: PCAProblem, reader: Reader, components: Array) -> MomentObjective:
     removed = orthonormal(components)
-    return MomentObjective(
-        problem.samples, reader.residual_norm, problem.centred, removed=removed
-    )
+    return MomentObjective(problem.samples, reader.residual_norm, problem.centred, removed=removed)
 
 
 def _floor(
@@ -269,9 +271,7 @@ def _rule(
 def _unmoved(objective: MomentObjective, domain: CappedSimplex) -> Result:
     update = ProjectedSubgradient(domain)
     start = domain.reference()
-    return replace(
-        run(objective, update, Constant(0.0), start, max_iter=1), status=Status.STALLED
-    )
+    return replace(run(objective, update, Constant(0.0), start, max_iter=1), status=Status.STALLED)
 
 
 def _cut_outliers(

@@ -88,7 +88,8 @@ def _sign_scatter(away: Array, share: Array) -> Array:
     signs = away / np.where(length > 0, length, 1.0)[:, None]
     axes = np.linalg.eigh((signs * share[:, None]).T @ signs)[1]
     deviations = [
-        _MAD_TO_SD * weighted_quantile(np.abs(column), share, [0.5])[0] for column in (away @ axes).T
+        _MAD_TO_SD * weighted_quantile(np.abs(column), share, [0.5])[0]
+        for column in (away @ axes).T
     ]
     return np.asarray((axes * np.square(deviations)) @ axes.T)
 

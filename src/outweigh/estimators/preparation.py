@@ -15,9 +15,10 @@ from outweigh.scaling import looks_unit_noise, robust_scales
 
 __all__ = ["Prepared", "Standardizer", "prepare", "standardizer_for"]
 
-# Origin and scales are read off a random part of the rows when there are more values than this.
-_SUBSAMPLE_VALUES = 10_000_000
-_SUBSAMPLE_ROWS = 4096
+# The origin, and whether the noise is of unit size, are read off this many rows; scales that are
+# divided by, off all rows unless there are more values than the second number.
+_ROWS_FOR_ORIGIN = 1000
+_VALUES_FOR_SCALE = 10_000_000
 # In units of the noise. Beyond the first, values are as good as infinite; beyond the second, sums
 # of fourth powers of what is left after pruning would overflow.
 _INFINITE = 1e100
@@ -78,14 +79,17 @@ def standardizer_for(
         Chooses the rows that the origin is read off when there are very many.
     """
     columns = np.flatnonzero(X.max(axis=0) != X.min(axis=0))
-    rows = _subsample(X.shape[0], X.shape[1], random_state)
-    part = (X if rows is None else X[rows])[:, columns]
-    weight = sample_weight if rows is None else sample_weight[rows]
+    order = check_random_state(0 if random_state is None else random_state).permutation(X.shape[0])
+    part, weight = _rows(X, sample_weight, order[:_ROWS_FOR_ORIGIN], columns)
     scales = np.ones(columns.size)
-    if isinstance(scale, str) and columns.size:
-        by_deviation, by_deciles = robust_scales(part, weight)
-        if scale == "mad" or not looks_unit_noise(by_deviation, by_deciles):
-            scales = _positive(by_deviation, by_deciles, part)
+    if (
+        isinstance(scale, str)
+        and columns.size
+        and (scale == "mad" or not looks_unit_noise(*robust_scales(part, weight)))
+    ):
+        n_rows = max(_ROWS_FOR_ORIGIN, _VALUES_FOR_SCALE // columns.size)
+        more, more_weight = _rows(X, sample_weight, order[:n_rows], columns)
+        scales = _positive(*robust_scales(more, more_weight), more)
     elif scale is not None and not isinstance(scale, str):
         scales = np.asarray(scale, dtype=np.float64)[columns]
     origin = midmean(part, weight) if columns.size else np.empty(0)
@@ -125,13 +129,13 @@ def _refuse_huge(squared_distances: Array) -> None:
         )
 
 
-def _subsample(
-    n: int, d: int, random_state: int | np.random.RandomState | None
-) -> NDArray[np.intp] | None:
-    if n * d <= _SUBSAMPLE_VALUES or n <= _SUBSAMPLE_ROWS:
-        return None
-    chosen = check_random_state(random_state).permutation(n)[:_SUBSAMPLE_ROWS]
-    return np.sort(chosen)
+def _rows(
+    X: NDArray[np.float64], weight: Array, chosen: NDArray[np.intp], columns: NDArray[np.intp]
+) -> tuple[Array, Array]:
+    chosen = np.sort(chosen)
+    part = X if chosen.size == X.shape[0] else X[chosen]
+    part = part if columns.size == X.shape[1] else part[:, columns]
+    return part, weight[chosen]
 
 
 def _positive(by_deviation: Array, by_deciles: Array, part: Array) -> Array:

@@ -32,6 +32,8 @@ SOLVERS = ("polyak", "backtracking", "constant", "mirror")
 _STEPS_PER_ROUND = 15
 # Verified weights may score this much above the median of clean data.
 _ABOVE_MEDIAN = 1.05
+# A descent ends this much above the level it steps toward, which it nears ever more slowly.
+_NEAR = 1.03
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +99,7 @@ def find_weights(
 
     def reached(value: float, weights: Array) -> bool:
         return options.stop_at_floor and _is_clean(
-            value, weights, start, objective, domain, options, 1.0
+            value, weights, start, objective, domain, options, _NEAR
         )
 
     return descend(
@@ -142,7 +144,7 @@ def _descend_in_rounds(
             _rule(restricted, domain, options, weights, objective),
             weights,
             max_iter=max(1, min(steps, options.max_iter - spent)),
-            reached=(lambda value, _: value <= level) if options.stop_at_floor else None,
+            reached=(lambda value, _: value <= _NEAR * level) if options.stop_at_floor else None,
             callback=counted,
         )
 

@@ -16,7 +16,7 @@ from outweigh.objectives import MomentObjective
 from outweigh.protocols import Array, Callback, Result, Samples
 from outweigh.separation import Cut, separate
 
-__all__ = ["Weighting", "find_weighting"]
+__all__ = ["AUTO_BOUND", "Weighting", "find_weighting", "problem_at"]
 
 AUTO_BOUND = 0.35
 """The contamination assumed at first where it is to be estimated."""
@@ -36,6 +36,7 @@ class Weighting:
     result: Result
     certificate: Certificate
     score: RowScore
+    make_objective: Callable[[Samples], MomentObjective]
 
 
 def find_weighting(
@@ -69,16 +70,16 @@ def find_weighting(
     Weighting
     """
     bound = AUTO_BOUND if contamination is None else contamination
-    domain, objective = _problem(prepared, sample_weight, make_objective, bound)
+    domain, objective = problem_at(prepared, sample_weight, make_objective, bound)
     options = _with_kurtosis(options, objective.samples, domain)
     result = find_weights(objective, domain, options, callback)
     removed = domain.total_variation(result.weights)
     if contamination is None and removed > 0.0:
         bound = min(removed, AUTO_BOUND)
-        domain, objective = _problem(prepared, sample_weight, make_objective, bound)
+        domain, objective = problem_at(prepared, sample_weight, make_objective, bound)
         result = find_weights(objective, domain, options, callback)
         bound = max(bound, min(_ROOM_FACTOR * removed + _ROOM, AUTO_BOUND))
-        domain, _ = _problem(prepared, sample_weight, make_objective, bound)
+        domain, _ = problem_at(prepared, sample_weight, make_objective, bound)
     weights = result.weights
     cuts: tuple[Cut, ...] = ()
     if separate_sparse is not None and _moved(result):
@@ -96,15 +97,18 @@ def find_weighting(
         result.drift,
         cuts,
     )
-    return Weighting(weights, certificate.removed, bound, result, certificate, score)
+    return Weighting(
+        weights, certificate.removed, bound, result, certificate, score, make_objective
+    )
 
 
-def _problem(
+def problem_at(
     prepared: Prepared,
     sample_weight: Array,
     make_objective: Callable[[Samples], MomentObjective],
     bound: float,
 ) -> tuple[CappedSimplex, MomentObjective]:
+    """Return the set of weights and the objective at a contamination, far rows pruned."""
     pruned = prepared.pruned(sample_weight, bound)
     # The bound may equal the pruned share to the last digit; D must not be empty by rounding.
     domain = CappedSimplex.from_contamination(sample_weight, bound + 1e-12 * (pruned.size > 0))
@@ -136,10 +140,10 @@ def _verify(
 ) -> tuple[Certificate, Array, tuple[Cut, ...]]:
     """Evaluate the final weights on all features; give up a separation that made them worse."""
     floor = floor_at(objective, domain, weights, kurtosis)
-    evaluation = objective.evaluate(weights)
+    evaluation = objective.verify(weights)
     if cuts and evaluation.value > max(floor.upper, 1.1 * result.value):
         weights, cuts = domain.project(result.weights), ()
-        evaluation = objective.evaluate(weights)
+        evaluation = objective.verify(weights)
     certificate = Certificate(
         objective=evaluation.value,
         noise_floor=floor,

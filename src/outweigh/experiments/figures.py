@@ -108,7 +108,8 @@ def panel(summary: Summary) -> dict[str, bytes]:
         axes.set_xlabel(_axis_name(experiment.parameter))
         axes.set_ylabel(METRICS[experiment.metric].label)
         axes.set_title(f"{experiment.title}\n{_setting(summary)}", loc="left", linespacing=1.5)
-        figure.legend(loc="outside lower center", ncols=2, columnspacing=1.4, handlelength=2.4)
+        if axes.get_legend_handles_labels()[0]:
+            figure.legend(loc="outside lower center", ncols=2, columnspacing=1.4, handlelength=2.4)
         return _save(figure)
 
 

@@ -61,7 +61,7 @@ def descend(
         If the objective is not finite at the start, where nothing better is known.
     """
     recorder = _Recorder()
-    candidate = current = start
+    candidate = current = direction = start
     evaluation: Evaluation | None = None
     step = 0.0
     status = Status.EXHAUSTED
@@ -74,12 +74,12 @@ def descend(
                 )
             step, accepted = step / 2.0, False
         else:
-            norm_sq = update.gradient_norm_sq(candidate, trial.subgradient)
+            ahead, norm_sq = update.direction(candidate, trial.subgradient)
             next_step, accepted = rule.decide(trial, norm_sq)
             if accepted:
                 if evaluation is not None:
                     recorder.moved(step, evaluation)
-                current, evaluation = candidate, trial
+                current, evaluation, direction = candidate, trial, ahead
                 recorder.visited(current, trial)
             step = next_step
         iterate = Iterate(iteration, trial.value, step, accepted)
@@ -93,7 +93,7 @@ def descend(
             break
         if stop or evaluation is None:
             break
-        candidate = update(current, evaluation.subgradient, step)
+        candidate = update.move(current, direction, step)
     return recorder.result(status)
 
 

@@ -13,23 +13,25 @@ __all__ = ["EntropicMirror", "ProjectedSubgradient"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ProjectedSubgradient:
-    """The Euclidean update w <- P(w - step g) of the paper's Lemma on projected descent.
+    """The Euclidean update w <- P(w + step p), p the part of -g that does not leave the set.
 
-    A row that stands for s samples moves s times as far, so that integer sample weights equal
-    repeated rows.
+    With p = -g it is the update of the paper's lemma on projected descent; taking out what the
+    projection would undo leaves the same guarantee and allows a longer step. A row that stands for
+    s samples moves s times as far, so that integer sample weights equal repeated rows.
     """
 
     domain: WeightSet
 
-    def __call__(self, weights: Array, subgradient: Array, step: float) -> Array:
-        """Return the next weights."""
-        return self.domain.project(weights - step * self.domain.metric * subgradient)
-
-    def gradient_norm_sq(self, weights: Array, subgradient: Array) -> float:
-        """Return |g|^2 with its mean removed: a constant shift does not move the weights."""
+    def direction(self, weights: Array, subgradient: Array) -> tuple[Array, float]:
+        """Return the feasible descent direction and its squared length."""
         metric = self.domain.metric
-        centred = subgradient - metric @ subgradient / metric.sum()
-        return float(metric @ (centred * centred))
+        moved = self.domain.project_tangent(weights, -metric * subgradient)
+        counted = metric > 0
+        return moved, float(np.sum(moved[counted] ** 2 / metric[counted]))
+
+    def move(self, weights: Array, direction: Array, step: float) -> Array:
+        """Return the next weights."""
+        return self.domain.project(weights + step * direction)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -38,12 +40,12 @@ class EntropicMirror:
 
     domain: WeightSet
 
-    def __call__(self, weights: Array, subgradient: Array, step: float) -> Array:
+    def direction(self, weights: Array, subgradient: Array) -> tuple[Array, float]:
+        """Return the centred -g and its variance under the weights: the local dual norm."""
+        centred = weights @ subgradient - subgradient
+        return centred, float(weights @ (centred * centred))
+
+    def move(self, weights: Array, direction: Array, step: float) -> Array:
         """Return the next weights."""
         with np.errstate(divide="ignore"):
-            return self.domain.project_kl(np.log(weights) - step * subgradient)
-
-    def gradient_norm_sq(self, weights: Array, subgradient: Array) -> float:
-        """Return the variance of g under the weights: the dual norm of the local geometry."""
-        centred = subgradient - weights @ subgradient
-        return float(weights @ (centred * centred))
+            return self.domain.project_kl(np.log(weights) + step * direction)

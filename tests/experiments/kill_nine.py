@@ -1,0 +1,43 @@
+"""Kill a run of an experiment again and again; what `test_kill_nine.py` starts.
+
+Arguments: the experiment's file, the folder for its results, the number of kills, a seed. Each
+time a child process does `outweigh reproduce` until it is killed at a random moment.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import sys
+import time
+
+from outweigh.cli import main
+from outweigh.experiments.algorithms import ALGORITHMS
+from outweigh.experiments.measure import _warm_up
+
+
+def kill_again_and_again(file: str, out: str, kills: int, seed: int) -> int:
+    """Return how many children were killed while they were working."""
+    rng = random.Random(seed)
+    for name in ALGORITHMS:  # once here, so that no child spends its short life on it
+        _warm_up(name)
+    hits = 0
+    for _ in range(kills):
+        child = os.fork()
+        if child == 0:
+            silence = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(silence, 1)
+            os.dup2(silence, 2)
+            os._exit(main(["reproduce", file, "--out", out, "--jobs", "1"]))
+        time.sleep(rng.uniform(0.0, 0.25))
+        os.kill(child, signal.SIGKILL)
+        _, status = os.waitpid(child, 0)
+        hits += os.WIFSIGNALED(status)
+    return hits
+
+
+if __name__ == "__main__":
+    sys.stdout.write(
+        str(kill_again_and_again(sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])))
+    )

@@ -1,0 +1,109 @@
+from __future__ import annotations
+
+import struct
+import sys
+import xml.etree.ElementTree as ET
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from outweigh.experiments.algorithms import ALGORITHMS
+from outweigh.experiments.figures import DemoRow, NoMatplotlib, demonstration, panel
+from outweigh.experiments.spec import Experiment
+from outweigh.experiments.summary import Summary, summarise
+from tests.experiments.made_up import store_of
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+@pytest.fixture
+def summary(small: Experiment, tmp_path: Path) -> Summary:
+    store = store_of(tmp_path / "r", small, lambda run: {"error": 1.0 + run.trial})
+    return summarise(small, store)
+
+
+def pixels(png: bytes) -> tuple[int, int]:
+    assert png.startswith(b"\x89PNG")
+    width, height = struct.unpack(">II", png[16:24])
+    return width, height
+
+
+def test_a_panel_is_one_column_wide_at_print_resolution(summary: Summary) -> None:
+    width, height = pixels(panel(summary)["png"])
+    assert width == 3.5 * 300
+    assert height > width / 2
+
+
+def test_the_drawing_holds_a_curve_in_the_colour_of_every_algorithm(summary: Summary) -> None:
+    svg = panel(summary)["svg"].decode()
+    ET.fromstring(svg)
+    for name in summary.experiment.algorithms:
+        assert ALGORITHMS[name].colour.lower() in svg
+
+
+def test_the_same_records_give_the_same_bytes(summary: Summary) -> None:
+    assert panel(summary) == panel(summary)
+
+
+@pytest.mark.parametrize("errors", [(0.0, 0.0, 0.0), (1e-12, 1.0, 1e6), (2.0, 2.0, 2.0)])
+def test_any_errors_can_be_drawn(
+    small: Experiment, tmp_path: Path, errors: tuple[float, float, float]
+) -> None:
+    store = store_of(tmp_path / "r", small, lambda run: {"error": errors[run.trial]})
+    assert pixels(panel(summarise(small, store))["png"])[0] == 1050
+
+
+def test_a_panel_without_any_result_is_empty_but_drawn(small: Experiment, tmp_path: Path) -> None:
+    store = store_of(tmp_path / "r", small, lambda run: {"failure": "Boom: x"})
+    assert pixels(panel(summarise(small, store))["png"])[0] == 1050
+
+
+def test_an_algorithm_that_failed_everywhere_has_no_curve(
+    small: Experiment, tmp_path: Path
+) -> None:
+    store = store_of(
+        tmp_path / "r",
+        small,
+        lambda run: {"failure": "Boom: x"} if run.algorithm == "median" else {"error": 1.0},
+    )
+    svg = panel(summarise(small, store))["svg"].decode()
+    assert ALGORITHMS["median"].colour.lower() not in svg
+
+
+def test_an_option_of_the_adversary_can_be_the_axis(small: Experiment, tmp_path: Path) -> None:
+    experiment = replace(
+        small,
+        parameter="bias",
+        values=(-2.0, 0.5),
+        log_x=False,
+        fixed={**small.fixed, "n_samples": 20},
+    )
+    store = store_of(tmp_path / "r", experiment, lambda run: {"error": 1.0})
+    assert panel(summarise(experiment, store))["png"]
+
+
+def test_the_demonstration_is_two_columns_wide() -> None:
+    rows = [
+        DemoRow(ALGORITHMS[name], 1.0, 0.1, None, None) for name in ("oracle", "outweigh_auto")
+    ]
+    weights = np.array([0.0, 0.5, 0.5])
+    png = demonstration(rows, weights, np.array([False, True, True]), "title")
+    assert pixels(png)[0] == 2100
+
+
+def test_without_matplotlib_the_message_says_what_to_install(
+    summary: Summary, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(NoMatplotlib, match=r"pip install 'outweigh\[plot\]'"):
+        panel(summary)
+
+
+def test_drawing_does_not_change_the_users_settings(summary: Summary) -> None:
+    import matplotlib
+
+    before = dict(matplotlib.rcParams)
+    panel(summary)
+    assert dict(matplotlib.rcParams) == before

@@ -1,0 +1,116 @@
+"""The step rules, each by its formula."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from outweigh.capped_simplex import CappedSimplex
+from outweigh.forms import Form
+from outweigh.protocols import Evaluation, Status
+from outweigh.solvers import Backtracking, Constant, EntropicMirror, Polyak, ProjectedSubgradient
+
+
+def at(value: float, attained: float | None = None) -> Evaluation:
+    attained = value if attained is None else attained
+    return Evaluation(value, np.zeros(1), attained, Form.zero(1), np.zeros(1))
+
+
+def test_the_constant_step_is_constant() -> None:
+    rule = Constant(0.3)
+    assert [rule.decide(at(v), 1.0) for v in (3.0, 5.0)] == [(0.3, True), (0.3, True)]
+
+
+def test_the_weakly_convex_step_is_that_of_the_paper() -> None:
+    # xi / sqrt(T) with xi = sqrt(gap / (beta L^2)).
+    rule = Constant.weakly_convex(gap=2.0, lipschitz=3.0, smoothness=8.0, n_steps=100)
+    assert rule.step == pytest.approx(np.sqrt(2.0 / (8.0 * 9.0)) / 10.0)
+
+
+def test_the_convex_step_is_radius_over_lipschitz_root_steps() -> None:
+    assert Constant.convex(2.0, 4.0, 25).step == pytest.approx(0.1)
+
+
+def test_the_polyak_step_is_the_gap_over_the_squared_gradient() -> None:
+    assert Polyak(1.0).decide(at(3.0), 8.0) == (pytest.approx(0.25), True)
+
+
+def test_the_polyak_step_uses_the_gap_of_the_lower_model() -> None:
+    assert Polyak(1.0).decide(at(3.0, attained=2.0), 8.0)[0] == pytest.approx(0.125)
+
+
+def test_polyak_raises_a_target_out_of_reach_until_it_meets_the_best_value() -> None:
+    rule = Polyak(1.0, tol=1e-3)
+    for _ in range(200):
+        rule.decide(at(2.0), 1.0)
+        if rule.finished:
+            break
+    assert rule.finished is Status.STALLED
+
+
+def test_polyak_without_a_target_ends_stationary() -> None:
+    rule = Polyak(0.0, tol=1e-3)
+    for _ in range(200):
+        rule.decide(at(2.0), 1.0)
+    assert rule.finished is Status.STATIONARY
+
+
+def test_polyak_never_steps_backwards() -> None:
+    rule = Polyak(1.0)
+    assert all(rule.decide(at(v), 1.0)[0] >= 0.0 for v in (3.0, 0.5, 2.0, 1.0))
+
+
+def test_backtracking_halves_the_step_after_a_failure() -> None:
+    rule = Backtracking()
+    step, _ = rule.decide(at(2.0), 4.0)
+    assert rule.decide(at(2.5), 4.0) == (step / 2.0, False)
+
+
+def test_backtracking_lets_the_step_grow_after_a_success() -> None:
+    rule = Backtracking()
+    step, _ = rule.decide(at(2.0), 4.0)
+    grown, accepted = rule.decide(at(1.0), 4.0)
+    assert accepted
+    assert grown > step
+
+
+def test_backtracking_ends_when_no_step_helps() -> None:
+    rule = Backtracking()
+    for _ in range(60):
+        rule.decide(at(2.0), 4.0)
+    assert rule.finished is Status.STATIONARY
+
+
+def test_a_constant_added_to_the_subgradient_does_not_count() -> None:
+    update = ProjectedSubgradient(CappedSimplex.from_contamination(4, 0.5))
+    g, w = np.array([1.0, -2.0, 0.5, 0.0]), np.full(4, 0.25)
+    norms = [update.gradient_norm_sq(w, g + shift) for shift in (0.0, 100.0)]
+    assert norms[0] == pytest.approx(norms[1])
+
+
+def test_the_mirror_update_multiplies_by_exponentials() -> None:
+    update = EntropicMirror(CappedSimplex.from_contamination(3, 0.9))
+    g, w = np.array([1.0, 0.0, -0.5]), np.array([0.2, 0.5, 0.3])
+    expected = w * np.exp(-0.3 * g)
+    np.testing.assert_allclose(update(w, g, 0.3), expected / expected.sum(), rtol=1e-12)
+
+
+@pytest.mark.parametrize("update", [ProjectedSubgradient, EntropicMirror])
+def test_integer_sample_weights_move_as_repeated_rows_do(update: type) -> None:
+    repeats = np.array([1, 2, 3, 1])
+    g, w = np.array([1.0, -2.0, 0.5, 0.1]), repeats / 7.0
+    weighted = update(CappedSimplex.from_contamination(repeats.astype(float), 0.3))
+    repeated = update(CappedSimplex.from_contamination(7, 0.3))
+    by_rows = repeated(np.full(7, 1 / 7), np.repeat(g, repeats), 0.02)
+    by_weight = np.repeat(weighted(w, g, 0.02) / repeats, repeats)
+    np.testing.assert_allclose(by_weight, by_rows, rtol=1e-12)
+
+
+@pytest.mark.parametrize("update", [ProjectedSubgradient, EntropicMirror])
+def test_integer_sample_weights_measure_gradients_as_repeated_rows_do(update: type) -> None:
+    repeats = np.array([1, 2, 3, 1])
+    g = np.array([1.0, -2.0, 0.5, 0.1])
+    weighted = update(CappedSimplex.from_contamination(repeats.astype(float), 0.3))
+    repeated = update(CappedSimplex.from_contamination(7, 0.3))
+    by_rows = repeated.gradient_norm_sq(np.full(7, 1 / 7), np.repeat(g, repeats))
+    assert weighted.gradient_norm_sq(repeats / 7.0, g) == pytest.approx(by_rows, rel=1e-12)

@@ -1,0 +1,146 @@
+"""The working set: descend on a few features, verify on all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from outweigh import objectives
+from outweigh.capped_simplex import CappedSimplex
+from outweigh.estimators.search import SearchOptions, find_weights, floor_at
+from outweigh.protocols import Objective, Result, Samples, Status
+from outweigh.solvers import (
+    Polyak,
+    ProjectedSubgradient,
+    WorkingSet,
+    descend,
+    descend_on_working_set,
+)
+
+Array = NDArray[np.float64]
+Kind = Callable[[Array], Samples]
+
+N, D, K, EPS = 800, 80, 3, 0.1
+DOMAIN = CappedSimplex.from_contamination(N, EPS)
+seeds = pytest.mark.parametrize("seed", range(3))
+
+
+def rows(seed: int) -> Array:
+    rng = np.random.default_rng([21, seed])
+    X = rng.standard_normal((N, D))
+    X[:80, rng.choice(D, 4, replace=False)] += 2.5
+    return X
+
+
+def both_ways(kind: Kind, seed: int, **changes: object) -> tuple[Result, Result]:
+    objective = objectives.sparse_mean(kind(rows(seed)), K)
+    direct, rounds = (
+        find_weights(objective, DOMAIN, SearchOptions(working_set=size, **changes))
+        for size in (0, 3 * K)
+    )
+    return direct, rounds
+
+
+@seeds
+def test_the_working_set_reaches_the_clean_level_as_the_direct_descent_does(
+    samples_of: Kind, seed: int
+) -> None:
+    direct, rounds = both_ways(samples_of, seed)
+    assert direct.status is rounds.status is Status.REACHED
+
+
+@seeds
+def test_the_working_set_is_at_the_level_of_the_direct_descent_on_all_features(
+    samples_of: Kind, seed: int
+) -> None:
+    # Verified weights may be 5 % above the median of clean data.
+    objective = objectives.sparse_mean(samples_of(rows(seed)), K)
+    _, rounds = both_ways(samples_of, seed)
+    level = floor_at(objective, DOMAIN, rounds.weights, 3.0).median
+    assert objective.evaluate(rounds.weights).value <= 1.05 * level * (1 + 1e-5)
+
+
+@seeds
+def test_the_value_is_that_of_a_full_pass_at_the_returned_weights(
+    samples_of: Kind, seed: int
+) -> None:
+    objective = objectives.sparse_mean(samples_of(rows(seed)), K)
+    _, rounds = both_ways(samples_of, seed)
+    assert rounds.value == pytest.approx(objective.evaluate(rounds.weights).value, rel=1e-5)
+
+
+@seeds
+def test_the_force_explains_the_weights_as_one_of_all_features(samples_of: Kind, seed: int) -> None:
+    _, rounds = both_ways(samples_of, seed)
+    assert (rounds.force.n_features, rounds.drift.size) == (D, D)
+
+
+@pytest.mark.parametrize("budget", [1, 5, 12])
+def test_the_budget_counts_the_steps_on_the_working_set(samples_of: Kind, budget: int) -> None:
+    objective = objectives.sparse_mean(samples_of(rows(0)), K)
+    steps = 0
+
+    def count(_: object) -> None:
+        nonlocal steps
+        steps += 1
+
+    search = SearchOptions(working_set=3 * K, max_iter=budget, stop_at_floor=False)
+    find_weights(objective, DOMAIN, search, count)
+    assert steps <= budget
+
+
+def test_a_spent_budget_is_not_reported_as_the_clean_level(samples_of: Kind) -> None:
+    objective = objectives.sparse_mean(samples_of(rows(0)), K)
+    result = find_weights(objective, DOMAIN, SearchOptions(working_set=3 * K, max_iter=1))
+    level = floor_at(objective, DOMAIN, result.weights, 3.0).upper
+    assert objective.evaluate(result.weights).value > level
+    assert result.status is not Status.REACHED
+
+
+def test_clean_data_is_verified_by_one_full_pass(samples_of: Kind) -> None:
+    X = np.random.default_rng(9).standard_normal((N, D))
+    objective = objectives.sparse_mean(samples_of(X), K)
+    result = find_weights(objective, DOMAIN, SearchOptions(working_set=3 * K))
+    assert (result.n_iter, result.status) == (1, Status.REACHED)
+
+
+def inner(restricted: Objective, weights: Array, n_features: int) -> Result:
+    update = ProjectedSubgradient(DOMAIN)
+    return descend(restricted, update, Polyak(0.0, tol=1e-5), weights, max_iter=300)
+
+
+def test_a_convex_case_ends_at_the_level_of_the_direct_descent(samples_of: Kind) -> None:
+    # The rounds end where a full pass gains less than their sufficient decrease, 3 %.
+    objective = objectives.sparse_pca(samples_of(rows(1)), 1)
+    direct = inner(objective, DOMAIN.reference(), D)
+    rounds = descend_on_working_set(
+        objective, inner, DOMAIN.reference(), lambda *_: False, WorkingSet(6, max_rounds=20)
+    )
+    assert rounds.value <= 1.03 * direct.value
+
+
+def test_rounds_without_progress_are_reported_as_stalled(samples_of: Kind) -> None:
+    objective = objectives.sparse_pca(samples_of(rows(1)), 1)
+    rounds = descend_on_working_set(
+        objective, inner, DOMAIN.reference(), lambda *_: False, WorkingSet(6, max_rounds=40)
+    )
+    assert rounds.status is Status.STALLED
+
+
+def test_a_spent_number_of_rounds_is_reported(samples_of: Kind) -> None:
+    objective = objectives.sparse_pca(samples_of(rows(1)), 1)
+    rounds = descend_on_working_set(
+        objective, inner, DOMAIN.reference(), lambda *_: False, WorkingSet(2, max_rounds=1)
+    )
+    assert rounds.status is Status.EXHAUSTED
+
+
+def test_no_rounds_at_all_are_refused(samples_of: Kind) -> None:
+    objective = objectives.sparse_pca(samples_of(rows(1)), 1)
+    with pytest.raises(ValueError, match="max_rounds"):
+        descend_on_working_set(
+            objective, inner, DOMAIN.reference(), lambda *_: True, WorkingSet(6, max_rounds=0)
+        )
