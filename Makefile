@@ -15,13 +15,13 @@ INSTALLED_DOCS := $(VENV)/.installed-docs
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test check bench docs clean
+.PHONY: help demo test test-browser check bench docs clean
 
 help:  ## list the commands
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-7s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
 
 demo: $(INSTALLED)  ## show the library at work
-	$(BIN)/python examples/demo.py $(ARGS)
+	$(BIN)/outweigh demo $(ARGS)
 
 # The processes share the cores among themselves, so each computes on one thread.
 test: export OMP_NUM_THREADS = 1
@@ -32,6 +32,10 @@ test: export VECLIB_MAXIMUM_THREADS = 1
 test: export POLARS_MAX_THREADS = 1
 test: $(INSTALLED)  ## run the tests and the examples in the docstrings
 	$(BIN)/python -m pytest -n $(JOBS) $(ARGS)
+
+test-browser: export OUTWEIGH_NEEDS_BROWSER = 1
+test-browser: $(INSTALLED)  ## open the report page in a real browser; fails where there is none
+	$(BIN)/python -m pytest -m browser tests/browser $(ARGS)
 
 check: $(INSTALLED)  ## lint, formatting and types
 	$(BIN)/ruff check .

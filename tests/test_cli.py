@@ -8,11 +8,13 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from outweigh.adversaries import ADVERSARIES
+from outweigh.cli import demo as demo_command
 from outweigh.cli import main
 from outweigh.cli import reproduce as reproduce_command
 from outweigh.cli.progress import Progress
@@ -151,11 +153,15 @@ def test_a_store_from_another_version_is_refused_and_left_alone(
     assert [path.name for path in Path("out").iterdir()] == ["records.jsonl"]
 
 
-@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write anywhere")
+@pytest.mark.skipif(
+    not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write anywhere"
+)
 def test_a_folder_that_may_not_be_written_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     Path("closed").mkdir(mode=0o500)
     assert main(["reproduce", "small.toml", "--out", "closed/out"]) == 2
-    assert "closed/out/records.jsonl: cannot be written: Permission denied" in one_error_line(capsys)
+    assert "closed/out/records.jsonl: cannot be written: Permission denied" in one_error_line(
+        capsys
+    )
 
 
 @pytest.mark.parametrize("jobs", ["0", "-1", "two", "1.5"])
@@ -165,7 +171,7 @@ def test_a_senseless_number_of_jobs_is_refused(
     with pytest.raises(SystemExit) as caught:
         main(["reproduce", f"--jobs={jobs}"])
     assert caught.value.code == 2
-    assert f"argument --jobs: must be" in capsys.readouterr().err
+    assert "argument --jobs: must be" in capsys.readouterr().err
 
 
 def test_failed_runs_are_shown_and_give_exit_code_one(capsys: pytest.CaptureFixture[str]) -> None:
@@ -198,12 +204,12 @@ def test_an_interrupt_says_how_to_go_on_and_keeps_what_is_done(
                 raise KeyboardInterrupt
             yield record
 
-    monkeypatch.setattr(reproduce_command, "do_runs", interrupted)
-    assert main(["reproduce", "small.toml", "--out", "out", "--jobs", "1"]) == 130
+    with monkeypatch.context() as patch:
+        patch.setattr(reproduce_command, "do_runs", interrupted)
+        assert main(["reproduce", "small.toml", "--out", "out", "--jobs", "1"]) == 130
     assert "4 of 12 runs are safe in out/records.jsonl; the same command goes on" in (
         capsys.readouterr().err
     )
-    monkeypatch.undo()
     assert main(["reproduce", "small.toml", "--out", "out", "--jobs", "1"]) == 0
     assert "12 runs, 4 of them already in" in capsys.readouterr().err
 
@@ -252,9 +258,10 @@ def test_the_demo_prints_a_table_and_saves_a_figure(capsys: pytest.CaptureFixtur
     assert "Try next" in out
 
 
-def test_the_demo_names_a_folder_it_cannot_write_to(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+def test_the_demo_names_a_file_it_cannot_write(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(demo_command, "NAMES", ("oracle", demo_command.OURS))
     Path("outweigh-demo.png").mkdir()
     assert main(["demo"]) == 2
     assert "outweigh: error: outweigh-demo.png: cannot be written" in capsys.readouterr().err
@@ -284,14 +291,15 @@ class Terminal(io.StringIO):
 
 @pytest.mark.parametrize(("stream", "start"), [(Terminal(), "\r"), (io.StringIO(), "")])
 def test_progress_tells_runs_done_and_time_left(stream: io.StringIO, start: str) -> None:
-    runs = list(parse(SMALL, "small", "small.toml").runs())
-    now = iter([0.0, *(float(i) for i in range(10, 130, 10))])
-    progress = Progress(runs, n_before=5, stream=stream, clock=lambda: next(now))
+    experiment = parse(SMALL.replace("[20, 40]", "[20]"), "small", "small.toml")
+    runs = list(replace(experiment, trials=4).runs())
+    times = iter([0.0, 100.0, 110.0, 120.0, 130.0, 140.0, 150.0, 160.0])
+    progress = Progress(runs, n_before=5, stream=stream, clock=lambda: next(times))
     for run in runs[:6]:
         progress.update({"key": run.key, "status": "ok", "seconds": 10.0})
     text = stream.getvalue()
-    assert text.startswith(f"{start}6 of 17 runs, 10 s gone")
-    assert "11 of 17 runs, 1 min 0 s gone, about 1 min 0 s left" in text
+    assert text.startswith(f"{start}6 of 17 runs, 1 min 40 s gone")
+    assert "11 of 17 runs, 2 min 30 s gone, about 1 min 0 s left" in text
     progress.update({"key": runs[6].key, "status": "failed", "failure": "x"})
     progress.close()
     assert ", 1 failed" in stream.getvalue()

@@ -95,7 +95,7 @@ def test_the_floor_rises_over_small_steps_in_n_by_no_more_than_the_noise_of_its_
 ) -> None:
     # The floor is a median of 400 draws at most, whose spread is (upper - median) / 2.33.
     norm, _, n, d = CASES[name]
-    floors = [noise_floor(norm, n * (1 + 0.002 * i), d) for i in range(20)]
+    floors = [noise_floor(norm, n * (1 + 0.004 * i), d) for i in range(8)]
     noise = max((f.upper - f.median) / 2.33 * 1.25 / np.sqrt(400) for f in floors)
     rises = np.diff([f.median for f in floors])
     assert rises.max() <= 4.0 * np.sqrt(2.0) * noise

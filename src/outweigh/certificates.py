@@ -100,7 +100,8 @@ class Certificate:
             f"  objective     {self.objective:.4g} ({self.ratio:.2f} x clean median, "
             f"upper {self.noise_floor.upper:.4g})",
             f"  removed       {self.removed:.2%} of at most {self.contamination_bound:.2%}",
-            f"  stationarity  {self.stationarity:.4g} (theorem asks {self.theorem_stationarity:.4g})",
+            f"  stationarity  {self.stationarity:.4g} "
+            f"(theorem asks {self.theorem_stationarity:.4g})",
         ]
         if self.moreau is not None:
             lines.append(

@@ -129,7 +129,7 @@ Draw = Callable[[np.random.Generator, float, int, int, float], float]
 
 def _entrywise(draw: Draw, n: float, d: int, size: int, kurtosis: float) -> NoiseFloor:
     median, upper = _entrywise_cached(draw, _rounded(n), d, size, _rounded(max(kurtosis, 1.5)))
-    # The cache holds one floor for all n within a percent; the rest of the way is the 1/sqrt(n) law.
+    # The cache holds one floor for all n within a percent; the rest is the 1/sqrt(n) law.
     correction = float(np.sqrt(_rounded(n) / n))
     return NoiseFloor(median * correction, upper * correction)
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from outweigh.forms import Form
 from outweigh.moments.matrices import ArrayMoment, restrict_reference
 from outweigh.norms import KyFan, LargestEntries, RowwiseLargest
 from outweigh.protocols import (
@@ -84,12 +85,17 @@ class MomentObjective:
         weighted_mean = self.samples.mean(weights)
         found = self.norm.maximize(self.moment(weights, weighted_mean))
         form = found.form if self.removed is None else found.form.without(self.removed)
+        subgradient, drift = self.differentiate(form, weighted_mean)
+        return Evaluation(found.value, subgradient, found.attained, form, drift)
+
+    def differentiate(self, form: Form, weighted_mean: Array) -> tuple[Array, Array]:
+        """Return the subgradient that a form gives, and its drift, by the chain rule."""
         subgradient = self.samples.quadratic(form)
         drift = np.zeros(self.n_features)
         if self.centred:
             drift = form.symmetric_product(weighted_mean)
             subgradient -= self.samples.project(drift)
-        return Evaluation(found.value, subgradient, found.attained, form, drift)
+        return subgradient, drift
 
     @property
     def n_features(self) -> int:
@@ -114,11 +120,7 @@ class MomentObjective:
         if self.removed is not None:
             # What was taken out must stay out: a working set holds its features too.
             coordinates = np.union1d(coordinates, np.flatnonzero(self.removed.any(axis=1)))
-        return Survey(found.value, coordinates)
-
-    def verify(self, weights: Array) -> Evaluation:
-        """Return the evaluation over all features, in the precision of a survey."""
-        return self._full_pass().evaluate(weights)
+        return Survey(found.value, found.form, coordinates)
 
     def _full_pass(self) -> MomentObjective:
         work = self.samples.n_samples * self.n_features**2

@@ -178,9 +178,10 @@ class Evaluation:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Survey:
-    """A full pass over all pairs of features: the value there, and where the evidence lies."""
+    """A full pass over all pairs of features: the value, its form, and where the evidence lies."""
 
     value: float
+    form: Form
     coordinates: Indices
 
 
@@ -277,8 +278,9 @@ Reached = Callable[[float, Array], bool]
 class Result:
     """What a descent returns.
 
-    ``force`` and ``drift`` record the descent as a function of x: a row was pushed down by
-    x'Fx - x'b with F = sum step_t Z_t and b = sum step_t (Z_t + Z_t') mu_t.
+    ``form`` attains the value at the weights; ``coordinates`` are the features descended on, all of
+    them if None. ``force`` and ``drift`` record the descent as a function of x: a row was pushed
+    down by x'Fx - x'b with F = sum step_t Z_t and b = sum step_t (Z_t + Z_t') mu_t.
     """
 
     weights: Array
@@ -286,5 +288,7 @@ class Result:
     status: Status
     n_iter: int
     trace: tuple[Iterate, ...]
+    form: Form
     force: Form
     drift: Array
+    coordinates: Indices | None = None

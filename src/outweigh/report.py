@@ -222,8 +222,9 @@ img{max-width:100%;width:34rem;height:auto}
 table{border-collapse:collapse;font-size:.85rem;min-width:100%}
 caption{text-align:left;padding-bottom:.25rem}
 th,td{padding:.3rem .6rem;border-bottom:1px solid var(--line);text-align:right;vertical-align:top}
-th:first-child,td:first-child{text-align:left}
-tbody th{font-weight:400;white-space:nowrap}tr.ours{background:var(--ours)}tr.ours th{font-weight:600}
+th:first-child,td:first-child{text-align:left;position:sticky;left:0;background:var(--paper)}
+tbody th{font-weight:400;white-space:nowrap}
+tr.ours,tr.ours th:first-child{background:var(--ours)}tr.ours th{font-weight:600}
 tbody th i{display:inline-block;width:.7em;height:.7em;border-radius:50%;margin-right:.5em}
 small{display:block;white-space:nowrap}.failed{color:#c0392b;font-style:normal;display:block}
 details summary{cursor:pointer;padding:.5rem 0}
@@ -233,6 +234,8 @@ _PAGE = """<!DOCTYPE html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy"
+content="default-src 'none'; img-src data:; style-src 'unsafe-inline'">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <link rel="icon" href="data:,">
 <title>outweigh: experiments</title>

@@ -6,7 +6,7 @@ import numpy as np
 
 from outweigh.protocols import Array
 
-__all__ = ["looks_unit_noise", "refined_scales", "robust_scales"]
+__all__ = ["looks_unit_noise", "robust_scales", "scales_are_off"]
 
 # Of a Gaussian: one over the upper quartile, and the distance between the outer deciles.
 _MAD_TO_SD = 1.4826
@@ -60,8 +60,8 @@ def looks_unit_noise(by_deviation: Array, by_deciles: Array) -> bool:
     return bool(np.mean((low <= 1.0) & (high >= 1.0)) >= _SHARE_OF_COLUMNS)
 
 
-def refined_scales(variances: Array, n_effective: float, kurtosis: float) -> Array | None:
-    """Return the scales still to be divided out, given variances under the weights found.
+def scales_are_off(variances: Array, n_effective: float, kurtosis: float) -> bool:
+    """Tell whether variances under the weights found differ from one by more than noise.
 
     The first scales are inflated by the outliers that the weights now exclude.
 
@@ -75,10 +75,10 @@ def refined_scales(variances: Array, n_effective: float, kurtosis: float) -> Arr
 
     Returns
     -------
-    ndarray of shape (d,) or None
-        None when the typical column is at unit variance as far as sampling noise can tell.
+    bool
+        False when the typical column is at unit variance as far as sampling noise can tell.
     """
+    if variances.size == 0:
+        return False
     noise = 3.0 * np.sqrt(max(kurtosis - 1.0, 0.5) / n_effective)
-    if np.median(np.abs(variances - 1.0)) <= _UNIT_TOLERANCE + noise:
-        return None
-    return np.sqrt(np.where(variances > 0, variances, 1.0))
+    return bool(np.median(np.abs(variances - 1.0)) > _UNIT_TOLERANCE + noise)

@@ -16,7 +16,7 @@ import numpy as np
 from outweigh.capped_simplex import CappedSimplex
 from outweigh.protocols import Array, Samples
 
-__all__ = ["Cut", "separate", "weighted_quantile"]
+__all__ = ["Cut", "Separator", "separate", "weighted_quantile"]
 
 _ROUNDS = 2
 # A cut nearer than two deviations would take too many clean rows, one beyond four too few outliers.
@@ -38,6 +38,32 @@ class Cut:
     def excess(self, projected: Array) -> Array:
         """Return how far beyond the slab each projection is, in deviations; negative inside."""
         return np.asarray(np.abs(projected - self.centre) / self.spread - self.limit)
+
+
+class Separator:
+    """`separate` as a function of the weights alone, which remembers the cuts behind each answer.
+
+    Parameters
+    ----------
+    samples, domain, sparse
+        As for `separate`.
+    """
+
+    def __init__(self, samples: Samples, domain: CappedSimplex, *, sparse: bool) -> None:
+        self._samples = samples
+        self._domain = domain
+        self._sparse = sparse
+        self._answers: list[tuple[Array, tuple[Cut, ...]]] = []
+
+    def __call__(self, weights: Array) -> Array:
+        """Return the trimmed weights."""
+        answer = separate(self._samples, self._domain, weights, sparse=self._sparse)
+        self._answers.append(answer)
+        return answer[0]
+
+    def cuts_of(self, weights: Array) -> tuple[Cut, ...]:
+        """Return the cuts behind weights that this object returned; none for other weights."""
+        return next((cuts for found, cuts in self._answers if found is weights), ())
 
 
 def separate(

@@ -71,8 +71,8 @@ def stability(
 
     A set is stable if no reweighting in D(n, 2 eps) moves its moments by much. For means,
     :math:`\|\mu_w - \mu\| \le \delta` and :math:`\|S_w - I\| \le \delta^2/\epsilon`; for PCA,
-    :math:`\|M_w - I - \rho vv^\top\| \le \delta`. The norms are those of the problem. The maxima are
-    approached by alternating between a norm's maximiser and the best weights for it.
+    :math:`\|M_w - I - \rho vv^\top\| \le \delta`. The norms are those of the problem. The maxima
+    are approached by alternating between a norm's maximiser and the best weights for it.
 
     Parameters
     ----------

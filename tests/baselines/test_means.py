@@ -157,7 +157,7 @@ def test_methods_that_read_second_moments_are_at_the_oracle_s_error_on_dense_mea
     assert distance(sample.X.mean(axis=0), sample.truth) > 5 * distance(found, sample.truth)
 
 
-def test_the_minimum_covariance_determinant_is_taken_in_by_a_tight_cluster_only() -> None:
+def test_the_minimum_covariance_determinant_is_taken_in_by_a_tight_cluster() -> None:
     errors = {}
     for attack in (constant_bias, wrong_support, tight_cluster):
         sample = attack(500, 15, 15, 0.1, random_state=0)
@@ -165,7 +165,7 @@ def test_the_minimum_covariance_determinant_is_taken_in_by_a_tight_cluster_only(
         errors[attack.__name__] = distance(found.location_, sample.truth)
     assert errors["constant_bias"] < 0.3
     assert errors["wrong_support"] < 0.3
-    # A tenth of the rows in a ball of radius 0.1 has a far smaller determinant than any half.
+    # A half of the rows that holds the cluster has a smaller determinant than a genuine half.
     assert errors["tight_cluster"] > 0.5
 
 

@@ -30,7 +30,7 @@ def kill_again_and_again(file: str, out: str, kills: int, seed: int) -> int:
             os.dup2(silence, 1)
             os.dup2(silence, 2)
             os._exit(main(["reproduce", file, "--out", out, "--jobs", "1"]))
-        time.sleep(rng.uniform(0.0, 0.25))
+        time.sleep(rng.uniform(0.0, 0.06))
         os.kill(child, signal.SIGKILL)
         _, status = os.waitpid(child, 0)
         hits += os.WIFSIGNALED(status)

@@ -85,9 +85,7 @@ def test_an_option_of_the_adversary_can_be_the_axis(small: Experiment, tmp_path:
 
 
 def test_the_demonstration_is_two_columns_wide() -> None:
-    rows = [
-        DemoRow(ALGORITHMS[name], 1.0, 0.1, None, None) for name in ("oracle", "outweigh_auto")
-    ]
+    rows = [DemoRow(ALGORITHMS[name], 1.0, 0.1, None, None) for name in ("oracle", "outweigh_auto")]
     weights = np.array([0.0, 0.5, 0.5])
     png = demonstration(rows, weights, np.array([False, True, True]), "title")
     assert pixels(png)[0] == 2100

@@ -68,9 +68,7 @@ def test_the_order_of_the_runs_does_not_change_a_result(small: Experiment) -> No
     assert forward == results([execute(run) for run in reversed(runs)])
 
 
-def test_only_what_is_missing_is_done_and_each_run_once(
-    small: Experiment, tmp_path: Path
-) -> None:
+def test_only_what_is_missing_is_done_and_each_run_once(small: Experiment, tmp_path: Path) -> None:
     runs = enumerate_runs([small, small.quickly()])
     path = tmp_path / "r.jsonl"
     with Store(path, "1.0") as store:

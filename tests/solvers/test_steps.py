@@ -9,6 +9,7 @@ from outweigh.capped_simplex import CappedSimplex
 from outweigh.forms import Form
 from outweigh.protocols import Evaluation, Status
 from outweigh.solvers import Backtracking, Constant, EntropicMirror, Polyak, ProjectedSubgradient
+from tests.reference.projections import project
 
 
 def at(value: float, attained: float | None = None) -> Evaluation:
@@ -81,36 +82,65 @@ def test_backtracking_ends_when_no_step_helps() -> None:
     assert rule.finished is Status.STATIONARY
 
 
-def test_a_constant_added_to_the_subgradient_does_not_count() -> None:
-    update = ProjectedSubgradient(CappedSimplex.from_contamination(4, 0.5))
+EVERY_UPDATE = pytest.mark.parametrize("update", [ProjectedSubgradient, EntropicMirror])
+
+
+@EVERY_UPDATE
+def test_a_constant_added_to_the_subgradient_does_not_count(update: type) -> None:
+    rule = update(CappedSimplex.from_contamination(4, 0.5))
     g, w = np.array([1.0, -2.0, 0.5, 0.0]), np.full(4, 0.25)
-    norms = [update.gradient_norm_sq(w, g + shift) for shift in (0.0, 100.0)]
-    assert norms[0] == pytest.approx(norms[1])
+    lengths = [rule.direction(w, g + shift)[1] for shift in (0.0, 100.0)]
+    assert lengths[0] == pytest.approx(lengths[1])
+
+
+def test_inside_the_set_the_euclidean_direction_is_the_centred_gradient() -> None:
+    rule = ProjectedSubgradient(CappedSimplex.from_contamination(4, 0.5))
+    g = np.array([1.0, -2.0, 0.5, 0.0])
+    direction, length = rule.direction(np.full(4, 0.25), g)
+    np.testing.assert_allclose(direction, g.mean() - g, atol=1e-12)
+    assert length == pytest.approx(np.sum((g - g.mean()) ** 2))
+
+
+def test_the_euclidean_direction_does_not_leave_the_set() -> None:
+    # One row at its cap asks for more and one at zero for less; only the two others may move.
+    domain = CappedSimplex.from_contamination(4, 0.5)
+    w = np.array([0.5, 0.0, 0.25, 0.25])
+    direction, _ = ProjectedSubgradient(domain).direction(w, np.array([-9.0, 9.0, 1.0, -1.0]))
+    np.testing.assert_allclose(direction, [0.0, 0.0, -1.0, 1.0], atol=1e-12)
+
+
+def test_the_euclidean_update_is_the_projection() -> None:
+    domain = CappedSimplex.from_contamination(4, 0.25)
+    w, h = np.full(4, 0.25), np.array([0.5, -0.2, 0.1, -0.4])
+    expected = project(w + 0.3 * h, np.asarray(domain.caps))
+    np.testing.assert_allclose(ProjectedSubgradient(domain).move(w, h, 0.3), expected, atol=1e-12)
 
 
 def test_the_mirror_update_multiplies_by_exponentials() -> None:
-    update = EntropicMirror(CappedSimplex.from_contamination(3, 0.9))
+    rule = EntropicMirror(CappedSimplex.from_contamination(3, 0.9))
     g, w = np.array([1.0, 0.0, -0.5]), np.array([0.2, 0.5, 0.3])
     expected = w * np.exp(-0.3 * g)
-    np.testing.assert_allclose(update(w, g, 0.3), expected / expected.sum(), rtol=1e-12)
+    found = rule.move(w, rule.direction(w, g)[0], 0.3)
+    np.testing.assert_allclose(found, expected / expected.sum(), rtol=1e-12)
 
 
-@pytest.mark.parametrize("update", [ProjectedSubgradient, EntropicMirror])
+@EVERY_UPDATE
 def test_integer_sample_weights_move_as_repeated_rows_do(update: type) -> None:
-    repeats = np.array([1, 2, 3, 1])
-    g, w = np.array([1.0, -2.0, 0.5, 0.1]), repeats / 7.0
-    weighted = update(CappedSimplex.from_contamination(repeats.astype(float), 0.3))
-    repeated = update(CappedSimplex.from_contamination(7, 0.3))
-    by_rows = repeated(np.full(7, 1 / 7), np.repeat(g, repeats), 0.02)
-    by_weight = np.repeat(weighted(w, g, 0.02) / repeats, repeats)
-    np.testing.assert_allclose(by_weight, by_rows, rtol=1e-12)
-
-
-@pytest.mark.parametrize("update", [ProjectedSubgradient, EntropicMirror])
-def test_integer_sample_weights_measure_gradients_as_repeated_rows_do(update: type) -> None:
     repeats = np.array([1, 2, 3, 1])
     g = np.array([1.0, -2.0, 0.5, 0.1])
     weighted = update(CappedSimplex.from_contamination(repeats.astype(float), 0.3))
     repeated = update(CappedSimplex.from_contamination(7, 0.3))
-    by_rows = repeated.gradient_norm_sq(np.full(7, 1 / 7), np.repeat(g, repeats))
-    assert weighted.gradient_norm_sq(repeats / 7.0, g) == pytest.approx(by_rows, rel=1e-12)
+    many, few = np.full(7, 1 / 7), repeats / 7.0
+    by_rows = repeated.move(many, repeated.direction(many, np.repeat(g, repeats))[0], 0.02)
+    by_weight = weighted.move(few, weighted.direction(few, g)[0], 0.02)
+    np.testing.assert_allclose(np.repeat(by_weight / repeats, repeats), by_rows, rtol=1e-12)
+
+
+@EVERY_UPDATE
+def test_integer_sample_weights_measure_directions_as_repeated_rows_do(update: type) -> None:
+    repeats = np.array([1, 2, 3, 1])
+    g = np.array([1.0, -2.0, 0.5, 0.1])
+    weighted = update(CappedSimplex.from_contamination(repeats.astype(float), 0.3))
+    repeated = update(CappedSimplex.from_contamination(7, 0.3))
+    by_rows = repeated.direction(np.full(7, 1 / 7), np.repeat(g, repeats))[1]
+    assert weighted.direction(repeats / 7.0, g)[1] == pytest.approx(by_rows, rel=1e-12)

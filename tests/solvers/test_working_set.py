@@ -109,7 +109,7 @@ def test_clean_data_is_verified_by_one_full_pass(samples_of: Kind) -> None:
 
 def inner(restricted: Objective, weights: Array, n_features: int) -> Result:
     update = ProjectedSubgradient(DOMAIN)
-    return descend(restricted, update, Polyak(0.0, tol=1e-5), weights, max_iter=300)
+    return descend(restricted, update, Polyak(0.0, tol=1e-5), weights, max_iter=80)
 
 
 def test_a_convex_case_ends_at_the_level_of_the_direct_descent(samples_of: Kind) -> None:
@@ -125,7 +125,7 @@ def test_a_convex_case_ends_at_the_level_of_the_direct_descent(samples_of: Kind)
 def test_rounds_without_progress_are_reported_as_stalled(samples_of: Kind) -> None:
     objective = objectives.sparse_pca(samples_of(rows(1)), 1)
     rounds = descend_on_working_set(
-        objective, inner, DOMAIN.reference(), lambda *_: False, WorkingSet(6, max_rounds=40)
+        objective, inner, DOMAIN.reference(), lambda *_: False, WorkingSet(6, max_rounds=20)
     )
     assert rounds.status is Status.STALLED
 

@@ -60,8 +60,9 @@ class FilterSparseMean(MeanBaseline):
     Notes
     -----
     Entries are chosen by magnitude, as in the paper. The program its authors published chooses
-    them by signed value and admits more than k^2 of them, at k = 1 nearly all; under constant bias
-    that makes its k = 1 better than this, and nothing else differs by more than its noise.
+    them by signed value and admits more than k^2 of them, at k = 1 nearly all. Under constant bias
+    at k = 1 that makes it better than this (0.05 against 0.2 at n = 5000, d = 300); on the other
+    rows compared, on the same data, the medians agree within two per cent.
 
     References
     ----------

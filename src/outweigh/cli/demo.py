@@ -36,9 +36,9 @@ NAMES = (
 )
 
 _STORY = f"""\
-{N_SAMPLES} rows, {N_FEATURES} features. The true mean is nonzero on {N_NONZERO} of them, but a tenth of
-the rows do not have it: they are pure noise around zero, and each one looks like any other row.
-The rivals are told how many rows are wrong; outweigh has to find out.
+{N_SAMPLES} rows, {N_FEATURES} features. The true mean is nonzero on {N_NONZERO} of them, but a
+tenth of the rows do not have it: they are pure noise around zero, and each one looks like any
+other row. The rivals are told how many rows are wrong; outweigh has to find out.
 """
 
 _NEXT = """\

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from outweigh.adversaries import ADVERSARIES, MEAN_ADVERSARIES, options_of
 from outweigh.experiments.algorithms import ALGORITHMS
 from outweigh.experiments.library import builtin_names, load_builtin
@@ -27,7 +29,7 @@ def _figures() -> list[str]:
     for name in builtin_names():
         experiment = load_builtin(name)
         n_runs = sum(1 for _ in experiment.runs())
-        lines.append(f"{name:<20} {experiment.title} ({n_runs} runs)")
+        lines.append(f"{name:<24} {experiment.title} ({n_runs} runs)")
     return lines
 
 
@@ -41,7 +43,7 @@ def _algorithms() -> list[str]:
             notes.append(f"up to {algorithm.max_features} features")
         if algorithm.extra is not None:
             notes.append(f"needs outweigh[{algorithm.extra}]")
-        lines.append(f"{algorithm.name:<20} {algorithm.label} ({', '.join(notes)})")
+        lines.append(f"{algorithm.name:<24} {algorithm.label} ({', '.join(notes)})")
     return lines
 
 
@@ -49,7 +51,17 @@ def _adversaries() -> list[str]:
     lines = []
     for name, adversary in ADVERSARIES.items():
         task = "mean" if name in MEAN_ADVERSARIES else "components"
-        first = (adversary.__doc__ or "").strip().splitlines()[0]
-        lines.append(f"{name:<20} {first}")
-        lines.append(f"{'':<20}   {task}; options {', '.join(options_of(name))}")
+        lines.append(f"{name:<24} {_first_line(adversary.__doc__ or '')}")
+        lines.append(f"{'':<24}   {task}; options {', '.join(options_of(name))}")
     return lines
+
+
+def _first_line(doc: str) -> str:
+    """Return the first line of a docstring without its markup.
+
+    Examples
+    --------
+    >>> _first_line("As :func:`make`, with ``x``.\\n\\nMore.")
+    'As make, with x.'
+    """
+    return re.sub(r":\w+:|`", "", doc.strip().splitlines()[0])

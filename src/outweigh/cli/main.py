@@ -11,9 +11,8 @@ import sys
 from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 
+from outweigh.cli.exit_codes import BAD_INPUT, INTERRUPTED, OK
 from outweigh.experiments.errors import ExperimentError
-
-OK, SOME_RUNS_FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
 
 _ABOUT = """\
 Means and principal components of data that you cannot trust: see the library at work, and

@@ -12,7 +12,8 @@ from outweigh.experiments.spec import Run
 class Progress:
     """A line that is rewritten on a terminal, or written now and then elsewhere.
 
-    The time left is judged by what each algorithm took on data of what size so far.
+    The time left is judged by what each algorithm took on data of what size so far, and by how
+    much of that was done a second since the first run ended: starting processes is not work.
 
     Parameters
     ----------
@@ -40,9 +41,11 @@ class Progress:
         self._stream = stream
         self._clock = clock
         self._start = self._last = clock()
+        self._first: float | None = None
+        self._behind = 0.0
         self._live = stream.isatty()
         self._interval = 0.1 if self._live else interval
-        self._spent: dict[str, tuple[float, float]] = {}
+        self._spent: dict[str, tuple[float, int]] = {}
         self._n_failed = 0
         self._width = 0
 
@@ -50,12 +53,14 @@ class Progress:
         """Take note of a run that is done, and say so if it is time."""
         run = self._waiting.pop(record["key"])
         self._n_failed += record["status"] == "failed"
-        seconds, size = self._spent.get(run.algorithm, (0.0, 0.0))
-        self._spent[run.algorithm] = (
-            seconds + record.get("seconds", 0.0) + 3e-8 * run.size,
-            size + run.size,
-        )
         now = self._clock()
+        cost = record.get("seconds", 0.0) + 3e-8 * run.size
+        spent, size = self._spent.get(run.algorithm, (0.0, 0))
+        self._spent[run.algorithm] = (spent + cost, size + run.size)
+        if self._first is None:
+            self._first = now
+        else:
+            self._behind += cost
         if now - self._last >= self._interval or not self._waiting:
             self._last = now
             self._say(now)
@@ -68,13 +73,12 @@ class Progress:
 
     def time_left(self, now: float) -> float | None:
         """Return the seconds that the waiting runs will take, or None if unknown."""
-        if not self._spent:
+        if self._first is None or self._behind == 0.0:
             return None
         rates = {name: spent / size for name, (spent, size) in self._spent.items()}
         unknown = max(rates.values())
         ahead = sum(rates.get(r.algorithm, unknown) * r.size for r in self._waiting.values())
-        behind = sum(spent for spent, _ in self._spent.values())
-        return (now - self._start) * ahead / behind if behind > 0 else None
+        return (now - self._first) * ahead / self._behind
 
     def _say(self, now: float) -> None:
         done = self._total - len(self._waiting)
@@ -98,7 +102,7 @@ def as_time(seconds: float) -> str:
     Examples
     --------
     >>> as_time(7.4), as_time(130), as_time(4000)
-    ('7 s', '2 min 10 s', '1 h 7 min')
+    ('7 s', '2 min 10 s', '1 h 6 min')
     """
     whole = round(seconds)
     if whole < 60:

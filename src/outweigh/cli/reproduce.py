@@ -12,8 +12,8 @@ from pathlib import Path
 import joblib
 from joblib.externals.loky.process_executor import TerminatedWorkerError
 
+from outweigh.cli.exit_codes import INTERRUPTED, OK, SOME_RUNS_FAILED
 from outweigh.cli.files import write_whole
-from outweigh.cli.main import INTERRUPTED, OK, SOME_RUNS_FAILED
 from outweigh.cli.progress import Progress
 from outweigh.experiments import figures as drawing
 from outweigh.experiments.algorithms import ALGORITHMS
@@ -108,7 +108,9 @@ def _publish(summaries: Sequence[Summary], out: str, report: bool) -> int:
             name = summary.experiment.name
             drawn = drawing.panel(summary)
             images[name] = drawn["png"]
-            written += [write_whole(folder / f"{name}.{kind}", data) for kind, data in drawn.items()]
+            written += [
+                write_whole(folder / f"{name}.{kind}", data) for kind, data in drawn.items()
+            ]
     except drawing.NoMatplotlib as error:
         _say(f"no figures: {error}")
     if report:

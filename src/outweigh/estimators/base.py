@@ -158,9 +158,20 @@ class RobustEstimator(OutlierMixin, BaseEstimator):
         self.n_iter_ = found.result.n_iter
         self.trace_ = found.result.trace
         self._score = found.score
-        scores = self._score_rows(X)
+        scores = self._training_scores(X, positive, found)
         share = found.contamination if self.contamination == "auto" else float(self.contamination)
-        self.offset_ = _offset(scores[positive], sample_weight[positive], share)
+        self.offset_ = _offset(scores, sample_weight[positive], share)
+
+    def _training_scores(
+        self, X: NDArray[np.float64], positive: NDArray[np.bool_], found: Weighting
+    ) -> Array:
+        """Return the scores of the rows of positive weight, without standardising them again."""
+        scores = found.scores.copy()
+        # Pruned rows hold zeros in the samples; they are scored as new rows would be.
+        pruned = np.flatnonzero(found.pruned)
+        if pruned.size:
+            scores[pruned] = self._score_rows(X[np.flatnonzero(positive)[pruned]])
+        return scores
 
 
 def _offset(scores: Array, sample_weight: Array, share: float) -> float:

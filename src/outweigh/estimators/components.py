@@ -118,7 +118,9 @@ class SparseReader:
         """Return, of several sparse candidates, those along which the bulk varies most."""
         found: list[Array] = []
         for k in self.n_nonzero:
-            pool = self._candidates(_deflated(excess, *found), k)
+            left = _deflated(excess, *found)
+            pool = self._candidates(left, k)
+            pool += [_turned(left, u, samples, sample_weight) for u in pool]
             projected = samples.project(np.column_stack(pool))
             variances = [robust_variance(column, sample_weight) for column in projected.T]
             found.append(pool[int(np.argmax(variances))])
@@ -226,6 +228,16 @@ def orthonormal(columns: Array) -> Array:
     """Return an orthonormal basis of the span of some columns."""
     left, strengths, _ = np.linalg.svd(columns, full_matrices=False)
     return np.asarray(left[:, strengths > 1e-8 * max(float(strengths.max(initial=0.0)), 1e-300)])
+
+
+def _turned(excess: Array, u: Array, samples: Samples, sample_weight: Array) -> Array:
+    """Return the direction on the support of `u` along which the bulk varies most."""
+    support = np.flatnonzero(u)
+    reader = DenseReader(1)
+    block = excess[np.ix_(support, support)]
+    turned = np.zeros_like(u)
+    turned[support] = reader.initial(block, samples.columns(support), sample_weight)[:, 0]
+    return turned
 
 
 def _truncated(vector: Array, k: int) -> Array:

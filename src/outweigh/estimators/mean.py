@@ -25,7 +25,7 @@ from outweigh.estimators.preparation import (
 )
 from outweigh.estimators.weighting import Weighting, find_weighting, problem_at
 from outweigh.protocols import Array
-from outweigh.scaling import refined_scales
+from outweigh.scaling import scales_are_off
 from outweigh.selection import top_k_indices
 
 __all__ = ["RobustMean", "RobustSparseMean"]
@@ -53,9 +53,9 @@ class _RobustMeanBase(RobustEstimator):
             if self.scale is None or isinstance(self.scale, str)
             else np.asarray(self.scale, dtype=np.float64)
         )
-        standardizer = standardizer_for(rows, weight, scale, self.random_state)
+        standardizer, centre = standardizer_for(rows, weight, scale, self.random_state)
         warn_constant(standardizer.columns, X.shape[1])
-        prepared = prepare(rows, weight, standardizer)
+        prepared = prepare(rows, weight, standardizer, centre)
         found = self._find(prepared, weight)
         if isinstance(self.scale, str) and self.scale == "auto":
             standardizer, found = self._refine_scale(rows, weight, prepared, found)
@@ -69,6 +69,7 @@ class _RobustMeanBase(RobustEstimator):
         self.scale_ = np.ones(X.shape[1])
         self.scale_[standardizer.columns] = standardizer.scale
         self._make_objective = found.make_objective
+        self._centre = centre
         self._set_weighting(X, sample_weight, positive, found)
 
     def _refine_scale(
@@ -79,14 +80,19 @@ class _RobustMeanBase(RobustEstimator):
         found: Weighting,
     ) -> tuple[Standardizer, Weighting]:
         """Fit once more where the weights found show that the scales were wrong."""
-        variances = prepared.samples.variances(found.weights)
         n_effective = 1.0 / float(np.sum(found.weights**2 / weight))
-        kurtosis = prepared.samples.typical_kurtosis(found.weights)
-        factor = refined_scales(variances, n_effective, kurtosis)
-        if factor is None:
+        kurtosis = found.samples.typical_kurtosis(found.weights)
+        d = found.samples.n_features
+        # Whether the scales are wrong shows in a part of the columns.
+        part = found.samples.columns(np.arange(0, d, max(1, d // 256)))
+        if not scales_are_off(part.variances(found.weights), n_effective, kurtosis):
             return prepared.standardizer, found
-        standardizer = prepared.standardizer.rescaled(factor)
-        return standardizer, self._find(prepare(rows, weight, standardizer), weight)
+        variances = found.samples.variances(found.weights)
+        standardizer = prepared.standardizer.rescaled(
+            np.sqrt(np.where(variances > 0, variances, 1.0))
+        )
+        again = prepare(rows, weight, standardizer, prepared.centre)
+        return standardizer, self._find(again, weight)
 
     def certify(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> Certificate:
         """Return the certificate with the gradient of the Moreau envelope, which takes longer.
@@ -110,7 +116,7 @@ class _RobustMeanBase(RobustEstimator):
                 f"X must hold the {self.weights_.size} rows of the fit; got {rows.shape[0]}"
             )
         positive = weight > 0
-        prepared = prepare(rows[positive], weight[positive], self._score.standardizer)
+        prepared = prepare(rows[positive], weight[positive], self._score.standardizer, self._centre)
         domain, objective = problem_at(
             prepared, weight[positive], self._make_objective, self.contamination_bound_
         )
@@ -370,10 +376,10 @@ class RobustSparseMean(_RobustMeanBase):
     def _find(self, prepared: Prepared, sample_weight: Array) -> Weighting:
         if self.n_nonzero != "auto":
             return self._find_with(prepared, sample_weight, self._clipped(prepared))
-        standardizer = prepared.standardizer
-        baseline = standardizer.origin / standardizer.scale
+        baseline = prepared.standardizer.origin / prepared.standardizer.scale
         n_effective = float(sample_weight.sum())
-        k = max(1, min(_count_significant(baseline, n_effective), baseline.size // 4))
+        rough = prepared.centre / prepared.standardizer.scale
+        k = max(1, min(_count_significant(rough, n_effective), rough.size // 4))
         for _ in range(self._COUNTS):
             found = self._find_with(prepared, sample_weight, k)
             n_effective = 1.0 / float(np.sum(found.weights**2 / sample_weight))

@@ -9,6 +9,7 @@ variance of the bulk of the rows along them.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -179,7 +180,11 @@ def fit_plain(
     noise = _floor(problem, reader.residual_norm, domain, start, options.kurtosis)
     floor = NoiseFloor(height + noise.median, height + noise.upper)
     target = floor.median if options.stop_at_floor else 0.0
-    result = _run(objective, domain, options, target, floor.median, callback)
+
+    def clean(value: float, weights: Array) -> bool:
+        return value <= floor.median
+
+    result = _run(objective, domain, options, target, clean, callback)
     components = reader.plain(problem.excess(result.weights))
     return Descent(components, result.weights, bound, result, objective, floor, ())
 
@@ -221,7 +226,13 @@ def _descend_residual(
     floor = _floor(problem, objective.norm, domain, start, options.kurtosis)
     spread = replace(objective, norm=KyFan(1, level=floor.median))
     target = floor.median if options.stop_at_floor else 0.0
-    return _run(spread, domain, options, target, floor.upper, callback)
+
+    def clean(value: float, weights: Array) -> bool:
+        # The top eigenvalue has a narrow law; steps below its upper quantile chase noise.
+        level = _floor(problem, objective.norm, domain, weights, options.kurtosis)
+        return value <= level.upper
+
+    return _run(spread, domain, options, target, clean, callback)
 
 
 def _run(
@@ -229,15 +240,11 @@ def _run(
     domain: CappedSimplex,
     options: SearchOptions,
     target: float,
-    clean: float,
+    clean: Callable[[float, Array], bool],
     callback: Callback | None,
 ) -> Result:
-    """Descend to `target`; weights that start below `clean` are left alone."""
+    """Descend toward `target` until `clean`."""
     start = domain.reference()
-
-    def reached(value: float, weights: Array) -> bool:
-        return options.stop_at_floor and value <= (clean if weights is start else target)
-
     update = EntropicMirror(domain) if options.solver == "mirror" else ProjectedSubgradient(domain)
     return run(
         objective,
@@ -245,7 +252,7 @@ def _run(
         _rule(objective, domain, options, target),
         start,
         max_iter=options.max_iter,
-        reached=reached,
+        reached=clean if options.stop_at_floor else None,
         callback=callback,
     )
 

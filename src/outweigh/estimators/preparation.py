@@ -17,12 +17,14 @@ __all__ = ["Prepared", "Standardizer", "prepare", "standardizer_for"]
 
 # The origin, and whether the noise is of unit size, are read off this many rows; scales that are
 # divided by, off all rows unless there are more values than the second number.
-_ROWS_FOR_ORIGIN = 1000
+_ROWS_FOR_ORIGIN = 500
 _VALUES_FOR_SCALE = 10_000_000
 # In units of the noise. Beyond the first, values are as good as infinite; beyond the second, sums
 # of fourth powers of what is left after pruning would overflow.
 _INFINITE = 1e100
 _TOO_LARGE = 1e70
+# A centre within this many noise units of zero needs no shift of the origin.
+_NEAR_ORIGIN = 10.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -34,13 +36,24 @@ class Standardizer:
     scale: Array
 
     def apply(self, X: NDArray[np.floating]) -> Array:
-        """Return the standardised rows, shape (n, len(columns)); a new array."""
+        """Return the standardised rows, shape (n, len(columns)), huge values clipped."""
+        z = self._shifted(X)
+        if z is X or z.base is X:
+            return np.clip(z, -_INFINITE, _INFINITE)
+        return np.asarray(np.clip(z, -_INFINITE, _INFINITE, out=z))
+
+    def view(self, X: NDArray[np.float64]) -> Array:
+        """Return the standardised rows, not clipped; X itself where nothing is to be done."""
+        return self._shifted(X)
+
+    def _shifted(self, X: NDArray[np.floating]) -> Array:
         part = X if self.columns.size == X.shape[1] else X[:, self.columns]
         with np.errstate(over="ignore"):
-            z = np.subtract(part, self.origin, dtype=np.float64)
+            if np.any(self.origin != 0.0):
+                part = np.subtract(part, self.origin, dtype=np.float64)
             if np.any(self.scale != 1.0):
-                z /= self.scale
-        return np.asarray(np.clip(z, -_INFINITE, _INFINITE, out=z))
+                part = np.divide(part, self.scale, dtype=np.float64)
+        return np.asarray(part, dtype=np.float64)
 
     def rescaled(self, factor: Array) -> Standardizer:
         """Return the map with every scale multiplied by `factor`."""
@@ -52,6 +65,7 @@ class Prepared:
     """Samples in units of the noise, and the rows that are too far out to be among them."""
 
     standardizer: Standardizer
+    centre: Array
     samples: DenseSamples
     radius_sq: float
     far: Array
@@ -66,8 +80,8 @@ def standardizer_for(
     sample_weight: Array,
     scale: str | Array | None,
     random_state: int | np.random.RandomState | None,
-) -> Standardizer:
-    """Return the map to the units of the noise, before any weights are known.
+) -> tuple[Standardizer, Array]:
+    """Return the map to the units of the noise, before any weights are known, and a centre.
 
     Parameters
     ----------
@@ -78,7 +92,7 @@ def standardizer_for(
     random_state : int, RandomState or None
         Chooses the rows that the origin is read off when there are very many.
     """
-    columns = np.flatnonzero(X.max(axis=0) != X.min(axis=0))
+    columns = _varying(X)
     order = check_random_state(0 if random_state is None else random_state).permutation(X.shape[0])
     part, weight = _rows(X, sample_weight, order[:_ROWS_FOR_ORIGIN], columns)
     scales = np.ones(columns.size)
@@ -92,20 +106,29 @@ def standardizer_for(
         scales = _positive(*robust_scales(more, more_weight), more)
     elif scale is not None and not isinstance(scale, str):
         scales = np.asarray(scale, dtype=np.float64)[columns]
-    origin = midmean(part, weight) if columns.size else np.empty(0)
-    return Standardizer(columns, origin, scales)
+    centre = midmean(part, weight) if columns.size else np.empty(0)
+    # Second moments do not depend on the origin: a near one is not worth a copy of X.
+    near = bool(np.all(np.abs(centre) <= _NEAR_ORIGIN * scales))
+    return Standardizer(columns, np.zeros_like(centre) if near else centre, scales), centre
 
 
-def prepare(X: NDArray[np.float64], sample_weight: Array, standardizer: Standardizer) -> Prepared:
+def prepare(
+    X: NDArray[np.float64], sample_weight: Array, standardizer: Standardizer, centre: Array
+) -> Prepared:
     """Return the samples in units of the noise, ready for a descent.
 
-    Rows beyond the pruning radius are zeroed in the samples only where `Prepared.pruned` names
-    them; see `without_pruned`.
+    Parameters
+    ----------
+    X : ndarray of shape (n, d)
+    sample_weight : ndarray of shape (n,)
+    standardizer : Standardizer
+    centre : ndarray of shape (len(standardizer.columns),)
+        In the units of X; rows far from it may be pruned, see `without_pruned`.
     """
-    samples = DenseSamples(standardizer.apply(X))
-    distances = samples.squared_distances(np.zeros(samples.n_features))
+    samples = DenseSamples(standardizer.view(X))
+    z = (centre - standardizer.origin) / standardizer.scale
     radius_sq = pruning_radius_sq(float(sample_weight.sum()), max(samples.n_features, 1))
-    return Prepared(standardizer, samples, radius_sq, distances)
+    return Prepared(standardizer, centre, samples, radius_sq, samples.squared_distances(z))
 
 
 def without_pruned(prepared: Prepared, pruned: NDArray[np.intp]) -> DenseSamples:
@@ -127,6 +150,15 @@ def _refuse_huge(squared_distances: Array) -> None:
             "contamination allows, too far for second moments in floating point; raise "
             "contamination, pass scale, or remove those rows"
         )
+
+
+def _varying(X: NDArray[np.float64]) -> NDArray[np.intp]:
+    """Return the columns that are not constant, looking closely only where two rows agree."""
+    varies = X[0] != X[-1]
+    alike = np.flatnonzero(~varies)
+    if alike.size:
+        varies[alike] = X[:, alike].max(axis=0) != X[:, alike].min(axis=0)
+    return np.flatnonzero(varies)
 
 
 def _rows(

@@ -7,11 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from outweigh.capped_simplex import CappedSimplex
 from outweigh.estimators.preparation import Standardizer
 from outweigh.forms import Form
 from outweigh.moments import DenseSamples
-from outweigh.protocols import Array, Samples
+from outweigh.protocols import Array, Result, Samples
 from outweigh.separation import Cut, weighted_quantile
 
 __all__ = ["RowScore", "row_score"]
@@ -46,13 +45,21 @@ class RowScore:
         """Return the score of each row of X, at most 0; lower is less trusted."""
         return self.of_samples(DenseSamples(self.standardizer.apply(X)))
 
-    def of_samples(self, samples: Samples) -> Array:
-        """Return the score of rows already in units of the noise."""
+    def of_samples(self, samples: Samples, pushed: Array | None = None) -> Array:
+        """Return the score of rows already in units of the noise.
+
+        Parameters
+        ----------
+        samples : Samples
+        pushed : ndarray of shape (n,), optional
+            The force x'Fx - x'b on each row where it is known.
+        """
         distances = samples.squared_distances(self.centre)
         badness = _softplus(_DISTANCE_GAIN * (distances / self.radius_sq - 1.0))
         if self.spread > 0:
-            force = samples.quadratic(self.force) - samples.project(self.drift)
-            badness += _softplus((force - self.level) / self.spread - 2.0)
+            if pushed is None:
+                pushed = samples.quadratic(self.force) - samples.project(self.drift)
+            badness += _softplus((pushed - self.level) / self.spread - 2.0)
         for cut in self.cuts:
             badness += _softplus(_CUT_GAIN * cut.excess(samples.project(cut.direction)))
         return -badness
@@ -61,19 +68,25 @@ class RowScore:
 def row_score(
     standardizer: Standardizer,
     samples: Samples,
-    domain: CappedSimplex,
     weights: Array,
     radius_sq: float,
-    force: Form,
-    drift: Array,
+    result: Result,
     cuts: tuple[Cut, ...],
-) -> RowScore:
-    """Calibrate a score on the rows kept by `weights`."""
-    pushed = samples.quadratic(force) - samples.project(drift)
+) -> tuple[RowScore, Array]:
+    """Calibrate a score on the rows kept by `weights`; return it and the scores of all rows."""
+    pushed = samples.quadratic(result.force) - samples.project(result.drift)
     low, level, high = weighted_quantile(pushed, weights, [0.25, 0.5, 0.75])
-    spread = float(high - low) * _QUARTILES_TO_SD
-    centre = samples.mean(weights)
-    return RowScore(standardizer, centre, radius_sq, force, drift, float(level), spread, cuts)
+    score = RowScore(
+        standardizer,
+        samples.mean(weights),
+        radius_sq,
+        result.force,
+        result.drift,
+        float(level),
+        float(high - low) * _QUARTILES_TO_SD,
+        cuts,
+    )
+    return score, score.of_samples(samples, pushed)
 
 
 def _softplus(values: Array) -> Array:

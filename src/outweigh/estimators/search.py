@@ -12,7 +12,16 @@ from outweigh.noise_floor import NoiseFloor, noise_floor
 from outweigh.norms import KyFan
 from outweigh.norms.spectral import largest_eigenpairs
 from outweigh.objectives import MomentObjective
-from outweigh.protocols import Array, Callback, Iterate, Objective, Result, StepRule, Update
+from outweigh.protocols import (
+    Array,
+    Callback,
+    Indices,
+    Iterate,
+    Objective,
+    Result,
+    StepRule,
+    Update,
+)
 from outweigh.solvers import (
     Backtracking,
     Constant,
@@ -23,6 +32,7 @@ from outweigh.solvers import (
     descend,
     descend_on_working_set,
 )
+from outweigh.solvers.working_set import Polish
 
 __all__ = ["SOLVERS", "SearchOptions", "find_weights", "floor_at"]
 
@@ -34,6 +44,8 @@ _STEPS_PER_ROUND = 15
 _ABOVE_MEDIAN = 1.05
 # A descent ends this much above the level it steps toward, which it nears ever more slowly.
 _NEAR = 1.03
+# On a working set, a step that leaves more than this much of the best value is a slow one.
+_SLOW = 0.98
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +88,9 @@ def find_weights(
     domain: CappedSimplex,
     options: SearchOptions,
     callback: Callback | None = None,
+    *,
+    polish: Polish | None = None,
+    coordinates: Indices | None = None,
 ) -> Result:
     """Descend from the reference weights to the level of clean data, or as far as it goes.
 
@@ -86,6 +101,10 @@ def find_weights(
     options : SearchOptions
     callback : callable, optional
         Sees every iterate, also those on a working set.
+    polish : callable, optional
+        From the weights of a descent to weights that may be better; kept where they verify.
+    coordinates : ndarray of int, optional
+        Features known to carry evidence, for the first descent on a working set.
 
     Returns
     -------
@@ -94,23 +113,43 @@ def find_weights(
     start = domain.reference()
     update = _update(options, domain)
     if _use_working_set(objective, options):
-        return _descend_in_rounds(objective, domain, options, update, start, callback)
-    rule = _rule(objective, domain, options, start, objective)
+        return _descend_in_rounds(
+            objective, domain, options, update, start, callback, polish, coordinates
+        )
 
     def reached(value: float, weights: Array) -> bool:
         return options.stop_at_floor and _is_clean(
             value, weights, start, objective, domain, options, _NEAR
         )
 
-    return descend(
+    found = descend(
         _spread_over_ties(objective, domain, options, start),
         update,
-        rule,
+        _rule(objective, domain, options, start, objective),
         start,
         max_iter=options.max_iter,
         reached=reached,
         callback=callback,
     )
+    if polish is None or found.weights is start:
+        return found
+    return _polished(found, polish, objective, domain, options)
+
+
+def _polished(
+    found: Result,
+    polish: Polish,
+    objective: MomentObjective,
+    domain: CappedSimplex,
+    options: SearchOptions,
+) -> Result:
+    """Return the polished weights, unless they look less clean than those they came from."""
+    weights = polish(found.weights)
+    survey = objective.survey(weights, 1)
+    allowed = floor_at(objective, domain, weights, options.kurtosis).upper
+    if survey.value > max(allowed, 1.1 * found.value):
+        return found
+    return replace(found, weights=weights, value=survey.value, form=survey.form)
 
 
 def _use_working_set(objective: MomentObjective, options: SearchOptions) -> bool:
@@ -125,6 +164,8 @@ def _descend_in_rounds(
     update: Update,
     start: Array,
     callback: Callback | None,
+    polish: Polish | None,
+    coordinates: Indices | None,
 ) -> Result:
     spent = 0
 
@@ -136,15 +177,15 @@ def _descend_in_rounds(
 
     def inner(restricted: Objective, weights: Array, n_features: int) -> Result:
         assert isinstance(restricted, MomentObjective)
-        level = floor_at(restricted, domain, weights, options.kurtosis).median
         steps = _STEPS_PER_ROUND if options.stop_at_floor else options.max_iter
+        level = floor_at(restricted, domain, weights, options.kurtosis).median
         return descend(
             restricted,
             update,
             _rule(restricted, domain, options, weights, objective),
             weights,
             max_iter=max(1, min(steps, options.max_iter - spent)),
-            reached=(lambda value, _: value <= _NEAR * level) if options.stop_at_floor else None,
+            reached=_NearOrSlow(_NEAR * level) if options.stop_at_floor else None,
             callback=counted,
         )
 
@@ -154,8 +195,26 @@ def _descend_in_rounds(
             and _is_clean(value, weights, start, objective, domain, options, _ABOVE_MEDIAN)
         )
 
-    rounds = WorkingSet(options.working_set)
-    return descend_on_working_set(objective, inner, start, reached, rounds)
+    rounds = WorkingSet(options.working_set, initial=coordinates)
+    return descend_on_working_set(objective, inner, start, reached, rounds, polish)
+
+
+class _NearOrSlow:
+    """Ends a descent on a working set at its level, or where two steps hardly lower it.
+
+    The features were chosen where noise is largest, so their level may be out of reach; the next
+    full pass knows better what is left to do.
+    """
+
+    def __init__(self, level: float) -> None:
+        self._level = level
+        self._best = math.inf
+        self._slow = 0
+
+    def __call__(self, value: float, weights: Array) -> bool:
+        self._slow = self._slow + 1 if value > _SLOW * self._best else 0
+        self._best = min(self._best, value)
+        return value <= self._level or self._slow >= 2
 
 
 def _is_clean(

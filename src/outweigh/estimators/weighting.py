@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from outweigh.capped_simplex import CappedSimplex
 from outweigh.certificates import Certificate, stationarity, theorem_stationarity
@@ -14,7 +15,7 @@ from outweigh.estimators.scoring import RowScore, row_score
 from outweigh.estimators.search import SearchOptions, find_weights, floor_at
 from outweigh.objectives import MomentObjective
 from outweigh.protocols import Array, Callback, Result, Samples
-from outweigh.separation import Cut, separate
+from outweigh.separation import Separator
 
 __all__ = ["AUTO_BOUND", "Weighting", "find_weighting", "problem_at"]
 
@@ -36,6 +37,9 @@ class Weighting:
     result: Result
     certificate: Certificate
     score: RowScore
+    scores: Array
+    samples: Samples
+    pruned: NDArray[np.bool_]
     make_objective: Callable[[Samples], MomentObjective]
 
 
@@ -72,34 +76,57 @@ def find_weighting(
     bound = AUTO_BOUND if contamination is None else contamination
     domain, objective = problem_at(prepared, sample_weight, make_objective, bound)
     options = _with_kurtosis(options, objective.samples, domain)
-    result = find_weights(objective, domain, options, callback)
-    removed = domain.total_variation(result.weights)
-    if contamination is None and removed > 0.0:
-        bound = min(removed, AUTO_BOUND)
-        domain, objective = problem_at(prepared, sample_weight, make_objective, bound)
-        result = find_weights(objective, domain, options, callback)
-        bound = max(bound, min(_ROOM_FACTOR * removed + _ROOM, AUTO_BOUND))
+    known = contamination is not None
+    separator = _separator(objective, domain, separate_sparse) if known else None
+    result = find_weights(objective, domain, options, callback, polish=separator)
+    removed = _removed(domain, result.weights)
+    if not known and removed > 0.0:
+        searched, objective = problem_at(
+            prepared, sample_weight, make_objective, min(removed, AUTO_BOUND)
+        )
+        bound = max(bound_for(removed), min(removed, AUTO_BOUND))
         domain, _ = problem_at(prepared, sample_weight, make_objective, bound)
-    weights = result.weights
-    cuts: tuple[Cut, ...] = ()
-    if separate_sparse is not None and _moved(result):
-        weights, cuts = separate(objective.samples, domain, result.weights, sparse=separate_sparse)
-    certificate, weights, cuts = _verify(
-        objective, domain, result, weights, cuts, bound, options.kurtosis
-    )
-    score = row_score(
+        separator = _separator(objective, domain, separate_sparse)
+        result = find_weights(
+            objective,
+            searched,
+            options,
+            callback,
+            polish=separator,
+            coordinates=result.coordinates if _moved(result) else None,
+        )
+    certificate = _certificate(objective, domain, result, bound, options.kurtosis)
+    score, scores = row_score(
         prepared.standardizer,
         objective.samples,
-        domain,
-        weights,
+        result.weights,
         prepared.radius_sq,
-        result.force,
-        result.drift,
-        cuts,
+        result,
+        separator.cuts_of(result.weights) if separator is not None else (),
     )
     return Weighting(
-        weights, certificate.removed, bound, result, certificate, score, make_objective
+        result.weights,
+        certificate.removed,
+        bound,
+        result,
+        certificate,
+        score,
+        scores,
+        objective.samples,
+        domain.caps == 0.0,
+        make_objective,
     )
+
+
+def bound_for(removed: float) -> float:
+    """Return the contamination allowed to the last step, given the share removed before it."""
+    return min(_ROOM_FACTOR * removed + _ROOM, AUTO_BOUND)
+
+
+def _separator(
+    objective: MomentObjective, domain: CappedSimplex, sparse: bool | None
+) -> Separator | None:
+    return None if sparse is None else Separator(objective.samples, domain, sparse=sparse)
 
 
 def problem_at(
@@ -129,31 +156,25 @@ def _moved(result: Result) -> bool:
     )
 
 
-def _verify(
+def _certificate(
     objective: MomentObjective,
     domain: CappedSimplex,
     result: Result,
-    weights: Array,
-    cuts: tuple[Cut, ...],
     bound: float,
     kurtosis: float,
-) -> tuple[Certificate, Array, tuple[Cut, ...]]:
-    """Evaluate the final weights on all features; give up a separation that made them worse."""
-    floor = floor_at(objective, domain, weights, kurtosis)
-    evaluation = objective.verify(weights)
-    if cuts and evaluation.value > max(floor.upper, 1.1 * result.value):
-        weights, cuts = domain.project(result.weights), ()
-        evaluation = objective.verify(weights)
-    certificate = Certificate(
-        objective=evaluation.value,
-        noise_floor=floor,
-        stationarity=stationarity(domain, weights, evaluation.subgradient),
+) -> Certificate:
+    """Say how good the weights are, from the last full pass at them."""
+    weights = result.weights
+    subgradient, _ = objective.differentiate(result.form, objective.samples.mean(weights))
+    return Certificate(
+        objective=result.value,
+        noise_floor=floor_at(objective, domain, weights, kurtosis),
+        stationarity=stationarity(domain, weights, subgradient),
         theorem_stationarity=theorem_stationarity(domain.n_effective(weights), bound),
         removed=_removed(domain, weights),
         contamination_bound=bound,
         status=result.status,
     )
-    return certificate, weights, cuts
 
 
 def _removed(domain: CappedSimplex, weights: Array) -> float:

@@ -150,7 +150,9 @@ _REGISTERED = (
         line="-.",
         ours=True,
     ),
-    _mean("filter_sparse", "sparse filter (RME_sp)", _uses(FilterSparseMean, _K, _EPS), ORANGE, "s"),
+    _mean(
+        "filter_sparse", "sparse filter (RME_sp)", _uses(FilterSparseMean, _K, _EPS), ORANGE, "s"
+    ),
     _mean("filter", "dense filter", _uses(FilterMean, _K, _EPS), ORANGE, "D"),
     _mean(
         "trimmed_thresholding",
@@ -205,7 +207,9 @@ _REGISTERED = (
         ORANGE,
         "s",
     ),
-    _components("pca_filter", "dense PCA filter", _uses(FilterPCA, _K, assume_centered=True), GREEN, "D"),
+    _components(
+        "pca_filter", "dense PCA filter", _uses(FilterPCA, _K, assume_centered=True), GREEN, "D"
+    ),
     _components(
         "pca_empirical_sparse",
         "SparsePCA (scikit-learn)",

@@ -44,17 +44,38 @@ from outweigh.experiments.fields import Fields
 from outweigh.experiments.metrics import DEFAULT_METRIC, METRICS
 from outweigh.experiments.spec import DIMENSIONS, Experiment, Point, Quick
 
+_KEYS = (
+    "name",
+    "title",
+    "about",
+    "source",
+    "adversary",
+    "algorithms",
+    "trials",
+    "metric",
+    "seed",
+    "fixed",
+    "options",
+    "grid",
+    "axes",
+    "quick",
+)
+
 
 def builtin_names() -> tuple[str, ...]:
-    """Return the names of the experiments that come with the package.
+    """Return the names of the experiments that come with the package, in the order of their source.
 
     Examples
     --------
     >>> "linear-hiding-n" in builtin_names()
     True
     """
-    files = resources.files("outweigh.experiments").joinpath("specs").iterdir()
-    return tuple(sorted(file.name[:-5] for file in files if file.name.endswith(".toml")))
+    sources = {
+        file.name.removesuffix(".toml"): str(tomllib.loads(file.read_text("utf-8")).get("source"))
+        for file in resources.files("outweigh.experiments").joinpath("specs").iterdir()
+        if file.name.endswith(".toml")
+    }
+    return tuple(sorted(sources, key=lambda name: (sources[name], name)))
 
 
 def load_builtin(name: str) -> Experiment:
@@ -112,10 +133,7 @@ def parse(text: str, name: str, file: str) -> Experiment:
     fields = Fields(
         table,
         file,
-        allowed=(
-            "name title about source adversary algorithms trials metric seed "
-            "fixed options grid axes quick"
-        ).split(),
+        allowed=_KEYS,
     )
 
     adversary = fields.choice("adversary", ADVERSARIES)

@@ -125,7 +125,7 @@ def _version(name: str) -> str:
     try:
         return version(name)
     except PackageNotFoundError:  # run from its source, without an installation
-        return "unknown"
+        return "0+unknown"
 
 
 def _draw(run: Run) -> Sample:

@@ -73,7 +73,7 @@ def projector(estimate: FloatArray, truth: FloatArray) -> float:
 
 
 def _orthonormal_rows(A: FloatArray) -> FloatArray:
-    """An orthonormal basis of the span of the rows; a zero row spans nothing."""
+    """Return an orthonormal basis of the span of the rows; a zero row spans nothing."""
     _, sizes, rows = np.linalg.svd(np.atleast_2d(A), full_matrices=False)
     return np.asarray(rows[sizes > 1e-12 * max(1.0, float(sizes[0]))], dtype=np.float64)
 

@@ -195,7 +195,7 @@ def derive_seed(*names: object) -> int:
     Examples
     --------
     >>> derive_seed(0, "linear-hiding-n", {"n_samples": 1000}, 3)
-    2427386106
+    302503213
     """
     return int(digest(*names)[:8], 16)
 

@@ -62,7 +62,7 @@ class Store:
     def __enter__(self) -> Self:
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            self._file = open(self.path, "a+b")  # noqa: SIM115
+            self._file = open(self.path, "a+b")
         except OSError as error:
             raise ExperimentError(
                 f"{self.path}: cannot be written: {error.strerror}; choose another --out"

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from outweigh.experiments.algorithms import ALGORITHMS, Algorithm
+from outweigh.experiments.algorithms import ALGORITHMS
 from outweigh.experiments.spec import Experiment
 from outweigh.experiments.store import Record, Store
 
@@ -127,8 +127,8 @@ def summarise(experiment: Experiment, store: Store) -> Summary:
 def defeats(summary: Summary) -> Iterator[Defeat]:
     """Yield where a rival that is told no more than we are has a lower median error.
 
-    Medians that differ by less than one per cent count as level. Our entry at a point is the algorithm of this library that knows as much as the rivals do,
-    the first such one that the experiment lists.
+    Medians that differ by less than one per cent count as level. Ours is the first algorithm of
+    this library that the experiment lists.
     """
     names = summary.experiment.algorithms
     ours = next((name for name in names if ALGORITHMS[name].ours), None)
@@ -149,12 +149,6 @@ def defeats(summary: Summary) -> Iterator[Defeat]:
                     mine.median,
                     outside,
                 )
-
-
-def algorithms_of(summaries: Iterable[Summary]) -> list[Algorithm]:
-    """Return the algorithms of some experiments, each once, in the order of the registry."""
-    used = {name for summary in summaries for name in summary.experiment.algorithms}
-    return [algorithm for name, algorithm in ALGORITHMS.items() if name in used]
 
 
 def _cell(x: float, algorithm: str, records: list[Record], n_runs: int) -> Cell:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg.blas import dsyrk, ssyrk
 
 from outweigh.forms import Form
 from outweigh.moments.matrices import ArrayMoment, BlockedMoment, subtract_reference
+from outweigh.moments.second_moment import LastSecondMoment, second_moment
 from outweigh.protocols import Array, Indices, MomentMatrix, Reference
 
 __all__ = ["DenseSamples"]
@@ -18,7 +18,7 @@ __all__ = ["DenseSamples"]
 _HELD_LIMIT = 6000
 _BLOCK_SIZE = 512
 # Rows summed at once where a temporary of the size of X would be wasteful.
-_ROW_CHUNK = 8192
+_ROW_CHUNK = 512
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,6 +42,7 @@ class DenseSamples:
     """
 
     array: NDArray[np.float64]
+    _last: LastSecondMoment = field(default_factory=LastSecondMoment, init=False, repr=False)
 
     @property
     def n_samples(self) -> int:
@@ -86,25 +87,15 @@ class DenseSamples:
         if self.n_features > _HELD_LIMIT:
             rows = self.array.astype(np.float32) if single_precision else self.array
             return BlockedMoment(rows, weights, mean, reference, _BLOCK_SIZE)
-        array = self._second_moment(weights, single_precision)
+        if single_precision:
+            array = self._last.updated(self.array, weights, np.float32)
+        else:
+            array = second_moment(self.array, weights, np.float64)
         if mean is not None:
-            array -= np.outer(mean, mean).astype(array.dtype)
+            short = mean.astype(array.dtype)
+            array -= short[:, None] * short
         subtract_reference(array, reference, np.arange(self.n_features))
         return ArrayMoment(array)
-
-    def _second_moment(self, weights: Array, single_precision: bool) -> NDArray[np.floating]:
-        """Return X'diag(w)X over the rows that carry weight, by a symmetric rank update."""
-        used = weights > 0
-        root = np.sqrt(weights[used]) if not used.all() else np.sqrt(weights)
-        rows = self.array[used] if not used.all() else self.array
-        dtype = np.float32 if single_precision else np.float64
-        scaled = np.multiply(rows, root[:, None], dtype=dtype, casting="same_kind")
-        update = ssyrk if single_precision else dsyrk
-        # BLAS is column-major: the transpose of a C-ordered array is read without a copy.
-        upper = update(1.0, scaled.T, lower=0)
-        array: NDArray[np.floating] = np.ascontiguousarray(upper.T, dtype=dtype)
-        _mirror_lower(array)
-        return array
 
     def quadratic(self, form: Form) -> Array:
         """Return x_i'Zx_i for every row."""
@@ -123,9 +114,13 @@ class DenseSamples:
         if rows.size * cols.size > 100 * entries.nnz:
             product = np.asarray((form.entries @ self.array.T).T)
             return np.asarray(np.einsum("ij,ij->i", product, self.array))
-        block = np.zeros((cols.size, rows.size))
-        np.add.at(block, (col_of, row_of), entries.data)
-        left = self.array if cols.size == self.n_features else self.array[:, cols]
+        if rows.size > cols.size:
+            rows, row_of, cols, col_of = cols, col_of, rows, row_of
+        # Gathering columns costs more than multiplying by some zeros.
+        whole = 4 * cols.size > self.n_features
+        block = np.zeros((self.n_features if whole else cols.size, rows.size))
+        np.add.at(block, (cols[col_of] if whole else col_of, row_of), entries.data)
+        left = self.array if whole else self.array[:, cols]
         right = self.array if rows.size == self.n_features else self.array[:, rows]
         return np.asarray(np.einsum("ij,ij->i", left @ block, right))
 
@@ -149,10 +144,10 @@ class DenseSamples:
     def typical_kurtosis(self, weights: Array) -> float:
         """Return the median over columns of the weighted kurtosis; 3 for Gaussian features.
 
-        Read off at most 256 columns and 4096 rows, evenly spaced.
+        Read off at most some 256 columns and 1024 rows, evenly spaced.
         """
         columns = slice(None, None, max(1, self.n_features // 256))
-        rows = slice(None, None, max(1, self.n_samples // 4096))
+        rows = slice(None, None, max(1, self.n_samples // 1024))
         part, weight = self.array[rows, columns], weights[rows]
         if weight.sum() <= 0:
             return 3.0
@@ -165,17 +160,8 @@ class DenseSamples:
     def squared_distances(self, centre: Array) -> Array:
         """Return |x_i - centre|^2 for every row."""
         result = np.empty(self.n_samples)
-        for start in range(0, self.n_samples, _ROW_CHUNK):
-            part = self.array[start : start + _ROW_CHUNK] - centre
-            result[start : start + _ROW_CHUNK] = np.einsum("ij,ij->i", part, part)
+        with np.errstate(over="ignore"):
+            for start in range(0, self.n_samples, _ROW_CHUNK):
+                part = self.array[start : start + _ROW_CHUNK] - centre
+                np.einsum("ij,ij->i", part, part, out=result[start : start + _ROW_CHUNK])
         return result
-
-
-def _mirror_lower(array: NDArray[np.floating], block: int = 256) -> None:
-    """Copy the lower triangle onto the upper one, a block at a time to stay in cache."""
-    size = array.shape[0]
-    for start in range(0, size, block):
-        stop = min(start + block, size)
-        diagonal = array[start:stop, start:stop]
-        diagonal += np.tril(diagonal, -1).T - np.triu(diagonal, 1)
-        array[start:stop, stop:] = array[stop:, start:stop].T

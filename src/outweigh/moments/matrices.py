@@ -13,6 +13,9 @@ from outweigh.protocols import Array, Indices, Reference
 __all__ = ["ArrayMoment", "BlockedMoment", "reference_block", "subtract_reference"]
 
 
+_BLOCK_ROWS = 256
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class ArrayMoment:
     """A moment matrix small enough to hold.
@@ -35,8 +38,9 @@ class ArrayMoment:
         return np.diagonal(self.array)
 
     def row_blocks(self) -> Iterator[tuple[int, NDArray[np.floating]]]:
-        """Yield the whole array as one block."""
-        yield 0, self.array
+        """Yield blocks of rows small enough for what a norm computes beside them."""
+        for start in range(0, self.n_features, _BLOCK_ROWS):
+            yield start, self.array[start : start + _BLOCK_ROWS]
 
     def rows(self, indices: Indices) -> NDArray[np.floating]:
         """Return the named full rows."""

@@ -1,8 +1,8 @@
 r"""Norms that read the entries of largest magnitude.
 
 :math:`\|v\|_{2,k}` (the k largest entries of a vector), :math:`\|A\|_{F,k,k}` (k rows, the k
-largest entries in each) and :math:`\|A\|_{F,m}` (the m largest entries anywhere). The matrix arrives
-in blocks of rows and only what may still be among the largest is kept.
+largest entries in each) and :math:`\|A\|_{F,m}` (the m largest entries anywhere). The matrix
+arrives in blocks of rows and only what may still be among the largest is kept.
 """
 
 from __future__ import annotations

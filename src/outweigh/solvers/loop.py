@@ -104,7 +104,7 @@ class _Recorder:
         self.trace: list[Iterate] = []
         self._force = Form.zero(0)
         self._drift = np.empty(0)
-        self._best: tuple[Array, float, Form, Array] | None = None
+        self._best: tuple[Array, float, Form, Form, Array] | None = None
 
     def visited(self, weights: Array, evaluation: Evaluation) -> None:
         if self._best is None:
@@ -112,7 +112,7 @@ class _Recorder:
             self._drift = np.zeros(evaluation.form.n_features)
         # Differences of rounding do not make a point better: the earlier one is kept.
         if self._best is None or evaluation.value < (1.0 - 1e-9) * self._best[1]:
-            self._best = (weights, evaluation.value, self._force, self._drift)
+            self._best = (weights, evaluation.value, evaluation.form, self._force, self._drift)
 
     def moved(self, step: float, evaluation: Evaluation) -> None:
         self._force = self._force + step * evaluation.form
@@ -121,6 +121,6 @@ class _Recorder:
     def result(self, status: Status) -> Result:
         if self._best is None:
             raise ValueError("max_iter must be at least 1")
-        weights, value, force, drift = self._best
+        weights, value, form, force, drift = self._best
         trace = tuple(self.trace)
-        return Result(weights, value, status, len(trace), trace, force, drift)
+        return Result(weights, value, status, len(trace), trace, form, force, drift)

@@ -15,11 +15,13 @@ import numpy as np
 from outweigh.forms import Form
 from outweigh.protocols import (
     Array,
+    Indices,
     Iterate,
     Objective,
     Reached,
     Result,
     Status,
+    Survey,
     SurveyableObjective,
 )
 
@@ -28,8 +30,11 @@ __all__ = ["WorkingSet", "descend_on_working_set"]
 InnerSolver = Callable[[Objective, Array, int], Result]
 """Called with the restricted objective, the weights to start from and its number of features."""
 
+Polish = Callable[[Array], Array]
+"""From the weights of a descent to the weights worth verifying."""
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True, slots=True, eq=False)
 class WorkingSet:
     """How the working set grows and when the rounds end.
 
@@ -40,12 +45,16 @@ class WorkingSet:
     max_rounds : int, default=8
         Full passes allowed.
     sufficient_decrease : float, default=0.03
-        A round that lowers the full objective by less than this fraction is the last.
+        A round that lowers the full objective by less than this fraction is the last, unless it
+        names new features.
+    initial : ndarray of int, optional
+        Features known to carry evidence: the first descent runs on them without a pass before it.
     """
 
     n_coordinates: int
     max_rounds: int = 8
     sufficient_decrease: float = 0.03
+    initial: Indices | None = None
 
 
 def descend_on_working_set(
@@ -54,6 +63,7 @@ def descend_on_working_set(
     start: Array,
     reached: Reached,
     working_set: WorkingSet,
+    polish: Polish | None = None,
 ) -> Result:
     """Alternate full passes and descents on the features they name.
 
@@ -66,42 +76,77 @@ def descend_on_working_set(
     reached : callable
         Whether a full value at given weights is at the clean level.
     working_set : WorkingSet
+    polish : callable, optional
+        Improves the weights of each descent before they are verified; the next descent goes on
+        from the weights before.
 
     Returns
     -------
     Result
         Its value is that of a full pass at the returned weights.
     """
-    weights = start
-    coordinates = np.empty(0, dtype=np.intp)
-    force, drift = Form.zero(objective.n_features), np.zeros(objective.n_features)
+    if working_set.max_rounds < 1:
+        raise ValueError("max_rounds must be at least 1")
+    rounds = _Rounds(objective, inner, start)
+    if working_set.initial is not None:
+        rounds.descend_on(working_set.initial)
     best: Result | None = None
-    trace: list[Iterate] = []
     status = Status.EXHAUSTED
     for _ in range(working_set.max_rounds):
-        survey = objective.survey(weights, working_set.n_coordinates)
-        trace.append(Iterate(len(trace), survey.value, 0.0, True))
+        moved = rounds.weights is not start
+        tested = polish(rounds.weights) if polish is not None and moved else rounds.weights
+        survey = objective.survey(tested, working_set.n_coordinates)
         previous = np.inf if best is None else best.value
+        rounds.trace.append(Iterate(len(rounds.trace), survey.value, 0.0, True))
+        # Single precision may colour the last digits; an earlier point is as good as an equal one.
         if best is None or survey.value < (1.0 - 1e-6) * previous:
-            best = Result(weights, survey.value, status, 0, (), force, drift)
-        if reached(survey.value, weights):
+            best = rounds.result(tested, survey)
+        if reached(survey.value, tested):
             status = Status.REACHED
             break
-        grown = np.union1d(coordinates, survey.coordinates)
+        grown = np.union1d(rounds.coordinates, survey.coordinates)
         stuck = survey.value > (1.0 - working_set.sufficient_decrease) * previous
-        if stuck and grown.size == coordinates.size:
+        if stuck and grown.size == rounds.coordinates.size:
             status = Status.STALLED
             break
-        coordinates = grown
-        found = inner(objective.restrict(coordinates), weights, coordinates.size)
-        trace.extend(
-            Iterate(len(trace) + i, line.value, line.step, line.accepted)
-            for i, line in enumerate(found.trace)
+        rounds.descend_on(grown)
+    assert best is not None
+    trace = tuple(rounds.trace)
+    return replace(best, status=status, n_iter=len(trace), trace=trace)
+
+
+class _Rounds:
+    """The weights between two full passes, and the forces that led to them."""
+
+    def __init__(self, objective: SurveyableObjective, inner: InnerSolver, start: Array) -> None:
+        self.weights = start
+        self.coordinates: Indices = np.empty(0, dtype=np.intp)
+        self.trace: list[Iterate] = []
+        self._objective = objective
+        self._inner = inner
+        self._force = Form.zero(objective.n_features)
+        self._drift = np.zeros(objective.n_features)
+
+    def descend_on(self, coordinates: Indices) -> None:
+        self.coordinates = coordinates
+        restricted = self._objective.restrict(coordinates)
+        found = self._inner(restricted, self.weights, coordinates.size)
+        first = len(self.trace)
+        self.trace.extend(replace(line, iteration=first + i) for i, line in enumerate(found.trace))
+        self.weights = found.weights
+        self._force = self._force + found.force.lift(coordinates, self._objective.n_features)
+        self._drift = self._drift.copy()
+        self._drift[coordinates] += found.drift
+
+    def result(self, weights: Array, survey: Survey) -> Result:
+        return Result(
+            weights,
+            survey.value,
+            Status.EXHAUSTED,
+            len(self.trace),
+            (),
+            survey.form,
+            self._force,
+            self._drift,
+            self.coordinates,
         )
-        weights = found.weights
-        force = force + found.force.lift(coordinates, objective.n_features)
-        drift = drift.copy()
-        drift[coordinates] += found.drift
-    if best is None:
-        raise ValueError("max_rounds must be at least 1")
-    return replace(best, status=status, n_iter=len(trace), trace=tuple(trace))

@@ -1,0 +1,55 @@
+"""What the separation step adds: the sparse mean with and without it, against the oracle."""
+
+from __future__ import annotations
+
+import argparse
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from benchmarks.tables import medians, seeds, show
+from outweigh import RobustSparseMean
+from outweigh.adversaries import make
+from outweigh.selection import hard_threshold
+
+EPS = 0.1
+# Adversary, n, d, k.
+CASES = (
+    ("hidden_at_zero", 3000, 300, 10),
+    ("doubled_mean", 3000, 300, 10),
+    ("wrong_support", 3000, 300, 10),
+    ("linear_hiding", 5000, 300, 21),
+)
+COLUMNS = {
+    "eps given, refit=False": {"contamination": EPS, "refit": False},
+    "eps given, refit=True": {"contamination": EPS, "refit": True},
+    "auto, refit=False": {"contamination": "auto", "refit": False},
+    "auto, refit=True": {"contamination": "auto", "refit": True},
+}
+
+
+def run_seed(name: str, n: int, d: int, k: int, seed: int) -> dict[str, float]:
+    """Return errors over the oracle's error on one sample."""
+    sample = make(name, n, d, k, EPS, seed)
+
+    def error(location: np.ndarray) -> float:
+        return float(np.linalg.norm(location - sample.truth))
+
+    oracle = error(hard_threshold(sample.X[sample.inliers].mean(axis=0), k))
+    return {
+        column: error(RobustSparseMean(k, **options).fit(sample.X).location_) / oracle
+        for column, options in COLUMNS.items()
+    }
+
+
+def main(argv: list[str]) -> None:
+    """Run the study and print its table."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks ablation", description=__doc__)
+    parser.add_argument("--seeds", type=int, default=10)
+    arguments = parser.parse_args(argv)
+    lines = []
+    with threadpool_limits(1):
+        for name, n, d, k in CASES:
+            runs = [run_seed(name, n, d, k, seed) for seed in seeds(arguments.seeds)]
+            lines.append({"adversary": name, "n, d, k": f"{n}, {d}, {k}", **medians(runs)})
+    show("ablation", lines)

@@ -1,0 +1,68 @@
+"""The binary search on the contamination."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from outweigh import ContaminationSearch, RobustMean, RobustSparseMean
+
+Array = NDArray[np.float64]
+
+
+def contaminated(share: float, n: int = 1000, d: int = 30) -> Array:
+    X = np.random.default_rng(0).standard_normal((n, d))
+    X[: round(share * n)] += 2.5
+    return X
+
+
+@pytest.mark.parametrize("estimator", [RobustMean(), RobustSparseMean(5)], ids=str)
+@pytest.mark.parametrize("share", [0.1, 0.2])
+def test_a_contamination_that_shows_is_found(estimator: RobustMean, share: float) -> None:
+    search = ContaminationSearch(estimator).fit(contaminated(share))
+    assert search.contamination_ == pytest.approx(share, abs=0.3 * share)
+
+
+def test_clean_data_needs_no_contamination() -> None:
+    search = ContaminationSearch(RobustSparseMean(5)).fit(contaminated(0.0))
+    assert (search.contamination_, len(search.trials_)) == (0.0, 1)
+
+
+def test_the_estimator_is_fitted_at_the_contamination_found() -> None:
+    search = ContaminationSearch(RobustSparseMean(5)).fit(contaminated(0.1))
+    assert search.estimator_.contamination == search.contamination_
+
+
+def test_the_contamination_found_is_clean() -> None:
+    search = ContaminationSearch(RobustSparseMean(5)).fit(contaminated(0.1))
+    assert search.feasible_
+    assert search.estimator_.certificate_.clean
+
+
+@pytest.mark.parametrize("tol", [0.1, 0.01])
+def test_the_contamination_just_below_the_one_found_is_not_clean(tol: float) -> None:
+    search = ContaminationSearch(RobustSparseMean(5), tol=tol).fit(contaminated(0.1))
+    failed = [share for share, _, clean in search.trials_ if not clean]
+    assert 0.0 < search.contamination_ - max(failed) <= tol
+
+
+def test_the_estimator_given_is_not_fitted() -> None:
+    estimator = RobustSparseMean(5)
+    ContaminationSearch(estimator).fit(contaminated(0.1))
+    assert not hasattr(estimator, "location_")
+
+
+def test_a_level_out_of_reach_is_said_to_be() -> None:
+    # Correlated features of unit variance have no clean level at any contamination.
+    Z = np.random.default_rng(1).standard_normal((500, 11))
+    X = 0.5 * Z[:, :10] + np.sqrt(0.75) * Z[:, [10]]
+    search = ContaminationSearch(RobustSparseMean(5, scale=None), upper=0.2).fit(X)
+    assert (search.feasible_, search.contamination_) == (False, 0.2)
+
+
+def test_integer_weights_find_what_repeated_rows_find() -> None:
+    X, repeats = contaminated(0.1, 300), 1 + np.arange(300) % 2
+    search = ContaminationSearch(RobustSparseMean(5), tol=0.05)
+    by_weight = search.fit(X, sample_weight=repeats).contamination_
+    assert search.fit(np.repeat(X, repeats, axis=0)).contamination_ == by_weight
