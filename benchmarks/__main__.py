@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import sys
 
-STUDIES = ("means", "peers", "ablation", "contamination", "solvers")
+STUDIES = ("means", "speed", "peers", "ablation", "contamination", "solvers")
 
 
 def main() -> int:

@@ -51,5 +51,7 @@ def main(argv: list[str]) -> None:
         for name in ADVERSARIES:
             for eps in LEVELS:
                 runs = [run_seed(name, eps, seed) for seed in seeds(arguments.seeds)]
-                lines.append({"adversary": name, "eps": eps, **medians(runs)})
+                middle = medians(runs)
+                fits = f"{middle.pop('search: fits'):.0f}"
+                lines.append({"adversary": name, "eps": eps, **middle, "search: fits": fits})
     show("contamination", lines)

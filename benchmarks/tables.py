@@ -45,8 +45,11 @@ def format_lines(lines: Sequence[Line]) -> str:
 
 
 def format_number(value: float) -> str:
-    """Return three digits of a value, without the trailing zeros of a whole number."""
-    return f"{value:.0f}" if value == round(value) else f"{value:#.3g}".rstrip(".")
+    """Return a count as it is and a measurement with about three digits."""
+    if value == 0.0 or (value >= 2.0 and value == round(value)):
+        return f"{value:.0f}"
+    decimals = 3 if value < 1.0 else 2 if value < 10.0 else 1
+    return f"{value:.{decimals}f}"
 
 
 def show(name: str, lines: Sequence[Line]) -> None:

@@ -16,8 +16,8 @@ Array = NDArray[np.float64]
 Kind = Callable[[Array], Samples]
 
 
-@pytest.fixture(scope="module")
-def X() -> Array:
+@pytest.fixture(scope="module", name="X")
+def rows() -> Array:
     return np.random.default_rng(0).standard_normal((20, 5)) + 0.3
 
 

@@ -53,6 +53,11 @@ class NoiseFloor:
     median: float
     upper: float
 
+    @property
+    def clean(self) -> float:
+        """The level at or below which weights count as clean: near the median, or not unusual."""
+        return max(self.upper, 1.05 * self.median)
+
     def scaled(self, factor: float) -> NoiseFloor:
         """Return the floor for noise whose second moments are `factor` times as large."""
         return NoiseFloor(self.median * factor, self.upper * factor)
@@ -112,7 +117,9 @@ def _(
 def _(norm: KyFan, n_effective: float, n_features: int, kurtosis: float = 3.0) -> NoiseFloor:
     rank = min(norm.rank, n_features)
     if n_features < _SIMULATE_SPECTRUM_BELOW:
-        return _simulated_spectrum(_rounded(n_effective), n_features, rank, _rounded(kurtosis))
+        near = _grid(n_effective)
+        floor = _simulated_spectrum(near, n_features, rank, _rounded(kurtosis))
+        return floor.scaled(float(np.sqrt(near / n_effective)))
     n = max(n_effective - 1.0, 1.0)
     edge = (np.sqrt(n) + np.sqrt(n_features)) ** 2
     width = (np.sqrt(n) + np.sqrt(n_features)) * (n**-0.5 + n_features**-0.5) ** (1 / 3)
@@ -124,14 +131,20 @@ def _(norm: KyFan, n_effective: float, n_features: int, kurtosis: float = 3.0) -
     return NoiseFloor(level(_TW_MEDIAN), level(_TW_UPPER))
 
 
-Draw = Callable[[np.random.Generator, float, int, int, float], float]
+Draw = Callable[[np.random.Generator, int, float, int, int, float], Array]
 
 
 def _entrywise(draw: Draw, n: float, d: int, size: int, kurtosis: float) -> NoiseFloor:
-    median, upper = _entrywise_cached(draw, _rounded(n), d, size, _rounded(max(kurtosis, 1.5)))
-    # The cache holds one floor for all n within a percent; the rest is the 1/sqrt(n) law.
-    correction = float(np.sqrt(_rounded(n) / n))
+    near = _grid(n)
+    median, upper = _entrywise_cached(draw, near, d, size, _rounded(max(kurtosis, 1.5)))
+    # The cache holds one floor for all n that are near; the rest is the 1/sqrt(n) law.
+    correction = float(np.sqrt(near / n))
     return NoiseFloor(median * correction, upper * correction)
+
+
+def _grid(n: float) -> float:
+    """Round to a power of 1.2: beyond the 1/sqrt(n) law, a floor hardly depends on n."""
+    return float(1.2 ** round(float(np.log(max(n, 1.0)) / np.log(1.2))))
 
 
 def _rounded(value: float) -> float:
@@ -144,9 +157,10 @@ def _entrywise_cached(
     draw: Draw, n: float, d: int, size: int, kurtosis: float
 ) -> tuple[float, float]:
     n_draws = int(np.clip(_DRAW_BUDGET // (d * min(size, d)), _MIN_DRAWS, _MAX_DRAWS))
-    # Seeded by the problem, never by the user's random_state: a floor is a constant of nature.
-    rng = np.random.default_rng([d, size, int(n)])
-    draws = np.array([draw(rng, n, d, size, kurtosis) for _ in range(n_draws)])
+    # Seeded by the problem, never by the user's random_state: a floor is a constant of nature. The
+    # same draws serve every n, so that floors fall smoothly as n grows.
+    rng = np.random.default_rng([d, size])
+    draws = draw(rng, n_draws, n, d, size, kurtosis)
     if n_draws >= 200:
         return float(np.median(draws)), float(np.quantile(draws, _UPPER_QUANTILE))
     # Too few draws for a tail quantile; with so many entries the level is close to Gaussian.
@@ -154,32 +168,44 @@ def _entrywise_cached(
     return float(np.median(draws)), float(np.median(draws) + spread)
 
 
-def _rowwise_draw(rng: np.random.Generator, n: float, d: int, k: int, kurtosis: float) -> float:
-    diagonal = _diagonal_draw(rng, n, d, kurtosis)
+def _rowwise_draw(
+    rng: np.random.Generator, n_draws: int, n: float, d: int, k: int, kurtosis: float
+) -> Array:
+    diagonal = _diagonal_draw(rng, (n_draws, d), n, kurtosis)
     if d == 1:
-        return float(abs(diagonal[0]))
+        return np.abs(diagonal[:, 0])
     off = min(k, d - 1)
     # All off-diagonal entries of a row share the factor |x_j|: rows of large variance stand out.
     shared = (1.0 + diagonal) / n
-    entries = _largest_normals(rng, (d, off), d - 1, n) ** 2 * shared[:, None]
-    energy = entries.sum(axis=1) + diagonal**2
+    entries = _largest_normals(rng, (n_draws, d, off), d - 1, n) ** 2 * shared[..., None]
+    energy = entries.sum(axis=-1) + diagonal**2
     if off == k:
         # The diagonal entry takes the place of the smallest off-diagonal one where it is larger.
-        energy -= np.minimum(entries[:, -1], diagonal**2)
-    return float(np.sqrt(np.sort(energy)[-k:].sum()))
+        energy -= np.minimum(entries[..., -1], diagonal**2)
+    return np.asarray(np.sqrt(np.sort(energy, axis=1)[:, -k:].sum(axis=1)))
 
 
-def _largest_draw(rng: np.random.Generator, n: float, d: int, m: int, kurtosis: float) -> float:
+def _largest_draw(
+    rng: np.random.Generator, n_draws: int, n: float, d: int, m: int, kurtosis: float
+) -> Array:
     pairs = d * (d - 1) // 2
     count = min((m + 1) // 2, pairs)
-    off = _largest_normals(rng, (count,), pairs, n) ** 2 / n if count else np.empty(0)
-    diagonal = _diagonal_draw(rng, n, d, kurtosis) ** 2
-    entries = np.sort(np.concatenate([off, off, diagonal]))[::-1]
-    return float(np.sqrt(entries[:m].sum()))
+    diagonal = _diagonal_draw(rng, (n_draws, d), n, kurtosis) ** 2
+    off = np.empty((n_draws, 0))
+    if count:
+        off = _largest_normals(rng, (n_draws, count), pairs, n) ** 2 / n
+    entries = np.sort(np.concatenate([off, off, diagonal], axis=1), axis=1)
+    return np.asarray(np.sqrt(entries[:, -m:].sum(axis=1)))
 
 
-def _diagonal_draw(rng: np.random.Generator, n: float, d: int, kurtosis: float) -> Array:
-    gaussian = rng.chisquare(max(n - 1.0, 1.0), d) / n - 1.0
+def _diagonal_draw(
+    rng: np.random.Generator, shape: tuple[int, ...], n: float, kurtosis: float
+) -> Array:
+    """Return variances less one: chi-squared (Wilson-Hilferty), widened for heavier tails."""
+    freedom = max(n - 1.0, 1.0)
+    spread = 2.0 / (9.0 * freedom)
+    cube = 1.0 - spread + np.sqrt(spread) * rng.standard_normal(shape)
+    gaussian = np.maximum(cube, 0.0) ** 3 * freedom / n - 1.0
     return np.asarray(np.maximum(gaussian * np.sqrt((kurtosis - 1.0) / 2.0), -1.0))
 
 
@@ -216,7 +242,7 @@ def _frobenius(n: float, d: int, kurtosis: float) -> NoiseFloor:
 
 @lru_cache(maxsize=128)
 def _simulated_spectrum(n: float, d: int, rank: int, kurtosis: float) -> NoiseFloor:
-    rng = np.random.default_rng([d, rank, int(n)])
+    rng = np.random.default_rng([d, rank])
     # Wishart matrices by Bartlett's decomposition, 400 at once.
     lower = np.tril(rng.standard_normal((_MAX_DRAWS, d, d)), -1)
     freedom = np.maximum(n - 1.0 - np.arange(d), 0.5)

@@ -130,8 +130,9 @@ class MomentObjective:
         """Return the same objective on the named columns only."""
         removed = None
         if self.removed is not None:
-            # Directions must stay orthonormal on the columns that remain.
-            removed = np.linalg.qr(self.removed[coordinates])[0]
+            # What is left of the directions on these columns, again orthonormal; maybe nothing.
+            left, lengths, _ = np.linalg.svd(self.removed[coordinates], full_matrices=False)
+            removed = left[:, lengths > 1e-8] if np.any(lengths > 1e-8) else None
         return replace(
             self,
             samples=self.samples.columns(coordinates),

@@ -106,6 +106,7 @@ def _find_cut(
     samples: Samples, domain: CappedSimplex, start: Array, weights: Array, sparse: bool
 ) -> Cut | None:
     moved = start - weights
+    moved[np.abs(moved) <= 1e-9 * start.max()] = 0.0
     removed = np.maximum(moved, 0.0)
     share = float(removed.sum())
     counted = domain.metric > 0

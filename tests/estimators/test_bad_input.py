@@ -109,7 +109,7 @@ def test_bad_sample_weights_are_refused_by_name(name: str, case: str) -> None:
 @pytest.mark.parametrize("method", ["predict", "score_samples", "decision_function"])
 def test_another_number_of_features_is_refused(name: str, method: str) -> None:
     est = ESTIMATORS[name]().fit(rows())
-    with pytest.raises(ValueError, match="X has 4 features, but .* expecting 5"):
+    with pytest.raises(ValueError, match=r"X has 4 features, but .* expecting 5"):
         getattr(est, method)(rows(d=4))
 
 

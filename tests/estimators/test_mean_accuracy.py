@@ -14,7 +14,9 @@ from tests.reference.means import empirical_error, oracle_error
 # Smaller than the study of the benchmarks, at its sparsity: how well outliers that shift the mean
 # along itself can be told apart depends on the length of the mean.
 N, D, K, EPS = 1500, 100, 10, 0.1
-SEEDS = range(7)
+SEEDS = range(5)
+# A shift of one hidden behind variance shows in enough features only; a row of the paper's study.
+SHAPES = {"linear_hiding": (5000, 300, 21)}
 
 # Median error over the oracle's. The last two hide inside the data; the rest do not.
 MARGINS = {
@@ -33,7 +35,12 @@ UNSEEN = [name for name in MEAN_ADVERSARIES if name not in MARGINS]
 
 
 def draw(name: str, seed: int, **options: object) -> Sample:
-    return make(name, N, D, K, EPS, random_state=np.random.default_rng([41, seed]), **options)
+    n, d, k = SHAPES.get(name, (N, D, K))
+    return make(name, n, d, k, EPS, random_state=np.random.default_rng([41, seed]), **options)
+
+
+def sparse_mean(name: str, **parameters: object) -> RobustSparseMean:
+    return RobustSparseMean(SHAPES.get(name, (N, D, K))[2], **parameters)
 
 
 def error(est: RobustMean | RobustSparseMean, sample: Sample) -> float:
@@ -42,7 +49,7 @@ def error(est: RobustMean | RobustSparseMean, sample: Sample) -> float:
 
 @cache
 def error_at_known_contamination(name: str, seed: int) -> float:
-    return error(RobustSparseMean(K, contamination=EPS), draw(name, seed))
+    return error(sparse_mean(name, contamination=EPS), draw(name, seed))
 
 
 @pytest.mark.parametrize("name", MARGINS)
@@ -50,7 +57,8 @@ def test_the_sparse_mean_is_near_the_oracle(name: str) -> None:
     ratios = []
     for seed in SEEDS:
         sample = draw(name, seed)
-        oracle = oracle_error(sample.X, sample.inliers, sample.truth, K)
+        k = SHAPES.get(name, (N, D, K))[2]
+        oracle = oracle_error(sample.X, sample.inliers, sample.truth, k)
         ratios.append(error_at_known_contamination(name, seed) / oracle)
     assert np.median(ratios) <= MARGINS[name]
 
@@ -58,7 +66,7 @@ def test_the_sparse_mean_is_near_the_oracle(name: str) -> None:
 @pytest.mark.parametrize("name", MARGINS)
 def test_an_unknown_contamination_costs_little(name: str) -> None:
     ratios = [
-        error(RobustSparseMean(K), draw(name, seed)) / error_at_known_contamination(name, seed)
+        error(sparse_mean(name), draw(name, seed)) / error_at_known_contamination(name, seed)
         for seed in SEEDS
     ]
     assert np.median(ratios) <= 1.1

@@ -22,8 +22,8 @@ Kind = Callable[[Array], Samples]
 N, D = 23, 6
 
 
-@pytest.fixture(scope="module")
-def X() -> Array:
+@pytest.fixture(scope="module", name="X")
+def rows() -> Array:
     return np.random.default_rng(0).standard_normal((N, D)) + 0.5
 
 
@@ -199,12 +199,16 @@ def test_the_covariance_of_mixed_weights_is_the_mixture_formula(
     samples = samples_of(X)
     every = np.arange(X.shape[1])
 
-    def S(weights: Array) -> Array:
+    def covariance(weights: Array) -> Array:
         return samples.moment(weights, centred=True).restrict(every)
 
     gap = samples.mean(v) - samples.mean(w)
-    mixed = alpha * S(v) + (1 - alpha) * S(w) + alpha * (1 - alpha) * np.outer(gap, gap)
-    np.testing.assert_allclose(S(alpha * v + (1 - alpha) * w), mixed, atol=1e-10)
+    mixed = (
+        alpha * covariance(v)
+        + (1 - alpha) * covariance(w)
+        + alpha * (1 - alpha) * np.outer(gap, gap)
+    )
+    np.testing.assert_allclose(covariance(alpha * v + (1 - alpha) * w), mixed, atol=1e-10)
 
 
 @st.composite

@@ -112,21 +112,22 @@ def inner(restricted: Objective, weights: Array, n_features: int) -> Result:
     return descend(restricted, update, Polyak(0.0, tol=1e-5), weights, max_iter=80)
 
 
-def test_a_convex_case_ends_at_the_level_of_the_direct_descent(samples_of: Kind) -> None:
-    # The rounds end where a full pass gains less than their sufficient decrease, 3 %.
+@pytest.fixture(scope="module", name="rounds")
+def rounds_without_an_end(samples_of: Kind) -> Result:
     objective = objectives.sparse_pca(samples_of(rows(1)), 1)
-    direct = inner(objective, DOMAIN.reference(), D)
-    rounds = descend_on_working_set(
-        objective, inner, DOMAIN.reference(), lambda *_: False, WorkingSet(6, max_rounds=20)
-    )
+    start = DOMAIN.reference()
+    return descend_on_working_set(objective, inner, start, lambda *_: False, WorkingSet(6, 20))
+
+
+def test_a_convex_case_ends_at_the_level_of_the_direct_descent(
+    samples_of: Kind, rounds: Result
+) -> None:
+    # The rounds end where a full pass gains less than their sufficient decrease, 3 %.
+    direct = inner(objectives.sparse_pca(samples_of(rows(1)), 1), DOMAIN.reference(), D)
     assert rounds.value <= 1.03 * direct.value
 
 
-def test_rounds_without_progress_are_reported_as_stalled(samples_of: Kind) -> None:
-    objective = objectives.sparse_pca(samples_of(rows(1)), 1)
-    rounds = descend_on_working_set(
-        objective, inner, DOMAIN.reference(), lambda *_: False, WorkingSet(6, max_rounds=20)
-    )
+def test_rounds_without_progress_are_reported_as_stalled(rounds: Result) -> None:
     assert rounds.status is Status.STALLED
 
 

@@ -57,11 +57,11 @@ def _adversaries() -> list[str]:
 
 
 def _first_line(doc: str) -> str:
-    """Return the first line of a docstring without its markup.
+    r"""Return the first line of a docstring without its markup.
 
     Examples
     --------
-    >>> _first_line("As :func:`make`, with ``x``.\\n\\nMore.")
+    >>> _first_line("As :func:`make`, with ``x``.\n\nMore.")
     'As make, with x.'
     """
     return re.sub(r":\w+:|`", "", doc.strip().splitlines()[0])

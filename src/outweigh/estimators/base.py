@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import warnings
 from abc import abstractmethod
+from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -12,10 +13,12 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, OutlierMixin
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
+from outweigh.estimators.explanation import Explanation, explain_rows
 from outweigh.estimators.parameters import COMMON
+from outweigh.estimators.scoring import RowScore
 from outweigh.estimators.search import SearchOptions
 from outweigh.estimators.weighting import Weighting
-from outweigh.protocols import Array, Iterate
+from outweigh.protocols import Array, Indices, Iterate
 
 __all__ = ["RobustEstimator"]
 
@@ -40,6 +43,7 @@ class RobustEstimator(OutlierMixin, BaseEstimator):
 
     weights_: Array
     offset_: float
+    _score: RowScore
 
     def fit(self, X: ArrayLike, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
         """Find weights under which the rows look clean and read the estimate off them.
@@ -97,6 +101,47 @@ class RobustEstimator(OutlierMixin, BaseEstimator):
     def predict(self, X: ArrayLike) -> NDArray[np.intp]:
         """Return +1 for rows to be trusted and -1 for outliers."""
         return np.where(self.decision_function(X) < 0, -1, 1)
+
+    def explain(self, X: ArrayLike, top: int = 5) -> Explanation:
+        """Return the features that pushed out each row that `predict` flags.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        top : int, default=5
+            How many features to name for each row.
+
+        Returns
+        -------
+        Explanation
+            Rows, features and shares; ``str`` of it is a list for a person.
+        """
+        check_is_fitted(self)
+        if not isinstance(top, Integral) or top < 1:
+            raise ValueError(f"top must be a whole number of at least 1; got {top!r}")
+        labels = getattr(X, "index", None)
+        rows = validate_data(self, X, reset=False, dtype=np.float64)
+        scores = self._score_rows(rows)
+        flagged = np.flatnonzero(scores < self.offset_)
+        contributions, deviations, columns = self._contributions(rows[flagged])
+        names = getattr(self, "feature_names_in_", None)
+        if names is None:
+            names = np.array([f"x{j}" for j in range(rows.shape[1])])
+        labels = flagged if labels is None or callable(labels) else np.asarray(labels)[flagged]
+        return explain_rows(
+            flagged,
+            scores[flagged],
+            contributions,
+            deviations,
+            columns,
+            int(top),
+            labels.astype(object),
+            np.asarray(names, dtype=object),
+        )
+
+    def _contributions(self, X: NDArray[np.float64]) -> tuple[Array, Array, Indices]:
+        """Return how much each column counts against each row, how far out it is, the columns."""
+        return *self._score.contributions(X), self._score.standardizer.columns
 
     def _validate_rows(
         self, X: ArrayLike, sample_weight: ArrayLike | None

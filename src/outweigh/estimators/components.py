@@ -13,11 +13,21 @@ from outweigh.norms import KyFan, LargestEntries
 from outweigh.protocols import Array, Indices, Norm, Samples
 from outweigh.selection import top_k_indices
 
-__all__ = ["DenseReader", "Reader", "SparseReader", "entries_read_out", "fix_signs", "orthonormal"]
+__all__ = [
+    "DenseReader",
+    "Reader",
+    "SparseReader",
+    "count_significant",
+    "effective_entries",
+    "entries_read_out",
+    "fix_signs",
+    "orthonormal",
+]
 
 # Candidates looked at beyond the components asked for: directions of outliers among them.
 _EXTRA = 3
 _POWER_STEPS = 100
+_START_ENTRIES, _THRESHOLD_STEPS = 12, 20
 # A robust scatter in m directions wants this many rows for each.
 _ROWS_PER_DIRECTION = 10
 
@@ -126,6 +136,13 @@ class SparseReader:
             found.append(pool[int(np.argmax(variances))])
         return np.column_stack(found)
 
+    def best(self, excess: Array) -> Array:
+        """Return the best sparse directions found, one after the other by deflation."""
+        found: list[Array] = []
+        for k in self.n_nonzero:
+            found.append(best_sparse(_deflated(excess, *found), k))
+        return np.column_stack(found)
+
     def refined(self, excess: Array, components: Array) -> Array:
         """Return the components improved by truncated power iteration on `excess`."""
         found: list[Array] = []
@@ -208,6 +225,52 @@ def truncated_power(excess: Array, start: Array, n_nonzero: int) -> Array:
             break
     support = top_k_indices(u, n_nonzero)
     return _embedded(excess[np.ix_(support, support)], support, excess.shape[0])
+
+
+def count_significant(
+    excess: Array,
+    samples: Samples,
+    sample_weight: Array,
+    n_components: int,
+    n_effective: float,
+) -> tuple[int, ...]:
+    """Return how many entries of each component stand out of the noise, at least one.
+
+    Entry j of A u has standard deviation sqrt(u'Mu / n) where component u has no entry j. Power
+    iteration that keeps the entries beyond the largest of d such Gaussians ends in a support.
+
+    References
+    ----------
+    Ma, "Sparse principal component analysis and iterative thresholding", Annals of Statistics 41
+    (2013).
+    """
+    d = excess.shape[0]
+    start = SparseReader((max(1, min(_START_ENTRIES, d)),) * n_components)
+    counts = []
+    for u in start.initial(excess, samples, sample_weight).T:
+        for _ in range(_THRESHOLD_STEPS):
+            image = excess @ u
+            noise = np.sqrt((1.0 + max(float(u @ image), 0.0)) / n_effective)
+            kept = np.where(np.abs(image) > noise * np.sqrt(2.0 * np.log(max(d, 2))), image, 0.0)
+            length = float(np.linalg.norm(kept))
+            if length == 0.0:
+                break
+            u = kept / length
+        counts.append(max(1, int(np.count_nonzero(u))) if length > 0.0 else 1)
+    return tuple(counts)
+
+
+def effective_entries(vector: Array) -> int:
+    """Return 1 / sum u_j^4 rounded up: how many equal entries would be as concentrated.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> effective_entries(np.array([0.5, 0.5, -0.5, 0.5, 0.0]))
+    4
+    """
+    unit = vector / np.linalg.norm(vector)
+    return int(np.ceil(1.0 / float(np.sum(unit**4)) - 1e-9))
 
 
 def fix_signs(components: Array) -> Array:

@@ -41,7 +41,7 @@ class _RobustMeanBase(RobustEstimator):
         """Return weights for samples in units of the noise."""
 
     @abstractmethod
-    def _read_out(self, mean: Array, scale: Array, n_effective: float) -> Array:
+    def _read_out(self, mean: Array, standardizer: Standardizer, n_effective: float) -> Array:
         """Return the estimate on the varying columns from the weighted mean there."""
 
     def _fit_rows(self, X: NDArray[np.float64], sample_weight: Array) -> None:
@@ -62,9 +62,7 @@ class _RobustMeanBase(RobustEstimator):
         location = rows[0].copy()
         n_effective = 1.0 / float(np.sum(found.weights**2 / weight))
         weighted_mean = found.score.centre * standardizer.scale + standardizer.origin
-        location[standardizer.columns] = self._read_out(
-            weighted_mean, standardizer.scale, n_effective
-        )
+        location[standardizer.columns] = self._read_out(weighted_mean, standardizer, n_effective)
         self.location_ = location
         self.scale_ = np.ones(X.shape[1])
         self.scale_[standardizer.columns] = standardizer.scale
@@ -80,13 +78,14 @@ class _RobustMeanBase(RobustEstimator):
         found: Weighting,
     ) -> tuple[Standardizer, Weighting]:
         """Fit once more where the weights found show that the scales were wrong."""
-        n_effective = 1.0 / float(np.sum(found.weights**2 / weight))
-        kurtosis = found.samples.typical_kurtosis(found.weights)
-        d = found.samples.n_features
-        # Whether the scales are wrong shows in a part of the columns.
-        part = found.samples.columns(np.arange(0, d, max(1, d // 256)))
-        if not scales_are_off(part.variances(found.weights), n_effective, kurtosis):
-            return prepared.standardizer, found
+        if np.all(prepared.standardizer.scale == 1.0):
+            # Data taken to be of unit noise; whether it is shows in a part of the columns.
+            n_effective = 1.0 / float(np.sum(found.weights**2 / weight))
+            kurtosis = found.samples.typical_kurtosis(found.weights)
+            d = found.samples.n_features
+            part = found.samples.columns(np.arange(0, d, max(1, d // 256)))
+            if not scales_are_off(part.variances(found.weights), n_effective, kurtosis):
+                return prepared.standardizer, found
         variances = found.samples.variances(found.weights)
         standardizer = prepared.standardizer.rescaled(
             np.sqrt(np.where(variances > 0, variances, 1.0))
@@ -242,7 +241,7 @@ class RobustMean(_RobustMeanBase):
             callback=self._log,
         )
 
-    def _read_out(self, mean: Array, scale: Array, n_effective: float) -> Array:
+    def _read_out(self, mean: Array, standardizer: Standardizer, n_effective: float) -> Array:
         return mean
 
 
@@ -411,15 +410,15 @@ class RobustSparseMean(_RobustMeanBase):
             )
         return max(1, min(k, d))
 
-    def _read_out(self, mean: Array, scale: Array, n_effective: float) -> Array:
-        z = mean / scale
+    def _read_out(self, mean: Array, standardizer: Standardizer, n_effective: float) -> Array:
+        z = mean / standardizer.scale
         if self.n_nonzero == "auto":
             k = _count_significant(z, n_effective)
         else:
             k = min(int(self.n_nonzero), z.size)
         chosen = top_k_indices(z, k)
         self.n_nonzero_ = int(chosen.size)
-        self.support_ = chosen
+        self.support_ = standardizer.columns[chosen]
         location = np.zeros_like(mean)
         location[chosen] = mean[chosen]
         return location

@@ -158,7 +158,8 @@ def _varying(X: NDArray[np.float64]) -> NDArray[np.intp]:
     alike = np.flatnonzero(~varies)
     if alike.size:
         varies[alike] = X[:, alike].max(axis=0) != X[:, alike].min(axis=0)
-    return np.flatnonzero(varies)
+    # Where nothing varies, one column stands in for all: its mean is its constant.
+    return np.flatnonzero(varies) if varies.any() else np.zeros(1, dtype=np.intp)
 
 
 def _rows(

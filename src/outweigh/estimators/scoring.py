@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 
 from outweigh.estimators.preparation import Standardizer
 from outweigh.forms import Form
@@ -15,21 +16,25 @@ from outweigh.separation import Cut, weighted_quantile
 
 __all__ = ["RowScore", "row_score"]
 
-# Steepness of the distance term: negligible among clean rows, in command beyond the radius.
+# Steepness of the terms: negligible among clean rows, in command beyond the radius or once half of
+# a row's weight is lost.
 _DISTANCE_GAIN = 20.0
-_CUT_GAIN = 4.0
-_QUARTILES_TO_SD = 1.0 / 1.349
+_LOSS_GAIN = 3.0
+_HALF = 0.5
+# What a separating cut takes from a row one deviation beyond it, in units of a row's weight.
+_CUT_PULL = 5.0
+_TINY = np.finfo(np.float64).tiny
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RowScore:
     """A score for rows: minus the forces that would push the row's weight down.
 
-    Three of them, each nonnegative and smooth: the quadratic force x'Fx - x'b that the descent
-    accumulated, in units of its spread over the kept rows; the excess beyond the separating cuts;
-    and the squared distance from the centre beyond the pruning radius. The last grows without bound
-    along every ray and the others are never negative, so no point gains by going far away, whatever
-    directions the force is blind to.
+    Two terms, each nonnegative and smooth. The first is the share of its weight that the row would
+    have lost in the fit: by the force x'Fx - x'b that the descent accumulated, and by its excess
+    beyond the separating cuts. The second is the squared distance from the centre beyond the
+    pruning radius. It grows without bound along every ray and the first is never negative, so no
+    point gains by going far away, whatever directions the force is blind to.
     """
 
     standardizer: Standardizer
@@ -38,7 +43,7 @@ class RowScore:
     force: Form
     drift: Array
     level: float
-    spread: float
+    total: float
     cuts: tuple[Cut, ...]
 
     def __call__(self, X: NDArray[np.floating]) -> Array:
@@ -54,15 +59,58 @@ class RowScore:
         pushed : ndarray of shape (n,), optional
             The force x'Fx - x'b on each row where it is known.
         """
-        distances = samples.squared_distances(self.centre)
-        badness = _softplus(_DISTANCE_GAIN * (distances / self.radius_sq - 1.0))
-        if self.spread > 0:
+        by_loss, by_distance = self._terms(samples, pushed)
+        return -(_softplus(by_loss) + _softplus(by_distance))
+
+    def contributions(self, X: NDArray[np.floating]) -> tuple[Array, Array]:
+        """Return how much each feature lowers the score of each row, and how far out it is there.
+
+        The force about the centre, y'Fy + y'((F + F')c - b), splits into one term a feature, as do
+        a projection on a cut's direction and a squared distance. Each counts as much as the score
+        would react to it; a feature that speaks for the row counts nothing.
+
+        Returns
+        -------
+        contributions : ndarray of shape (n, d)
+            Nonnegative, with a positive entry in each row; d counts the columns that vary.
+        deviations : ndarray of shape (n, d)
+            From the centre, in units of the noise.
+        """
+        samples = DenseSamples(self.standardizer.apply(X))
+        by_loss, by_distance = self._terms(samples, None)
+        away = samples.array - self.centre
+        squares = np.maximum(away * away - 1.0, 0.0)
+        parts = (_DISTANCE_GAIN / self.radius_sq * expit(by_distance))[:, None] * squares
+        lost = np.zeros_like(away)
+        if self._has_force:
+            slope = self.force.symmetric_product(self.centre) - self.drift
+            lost += self.total * away * (self.force.symmetric_product(away.T).T / 2.0 + slope)
+        for cut in self.cuts:
+            projected = samples.project(cut.direction)
+            side = np.sign(projected - cut.centre)[:, None] * cut.direction * away
+            side = np.maximum(side, 0.0)
+            excess = np.maximum(cut.excess(projected), 0.0)
+            lost += _CUT_PULL * (excess / np.maximum(side.sum(axis=1), _TINY))[:, None] * side
+        parts += (_LOSS_GAIN * expit(by_loss))[:, None] * np.maximum(lost, 0.0)
+        unexplained = parts.sum(axis=1) <= 0.0
+        parts[unexplained] = np.square(away[unexplained]) + _TINY
+        return parts, away
+
+    def _terms(self, samples: Samples, pushed: Array | None) -> tuple[Array, Array]:
+        lost = np.zeros(samples.n_samples)
+        if self._has_force:
             if pushed is None:
                 pushed = samples.quadratic(self.force) - samples.project(self.drift)
-            badness += _softplus((pushed - self.level) / self.spread - 2.0)
+            lost += self.total * (pushed - self.level)
         for cut in self.cuts:
-            badness += _softplus(_CUT_GAIN * cut.excess(samples.project(cut.direction)))
-        return -badness
+            lost += _CUT_PULL * np.maximum(cut.excess(samples.project(cut.direction)), 0.0)
+        distances = samples.squared_distances(self.centre)
+        by_distance = _DISTANCE_GAIN * (distances / self.radius_sq - 1.0)
+        return _LOSS_GAIN * (lost - _HALF), by_distance
+
+    @property
+    def _has_force(self) -> bool:
+        return self.force.entries.nnz > 0 or self.force.strengths.size > 0
 
 
 def row_score(
@@ -72,18 +120,26 @@ def row_score(
     radius_sq: float,
     result: Result,
     cuts: tuple[Cut, ...],
+    total: float | None = None,
 ) -> tuple[RowScore, Array]:
-    """Calibrate a score on the rows kept by `weights`; return it and the scores of all rows."""
+    """Calibrate a score on the rows kept by `weights`; return it and the scores of all rows.
+
+    Parameters
+    ----------
+    standardizer, samples, weights, radius_sq, result, cuts
+        Of the fit.
+    total : float, optional
+        The sum of the sample weights; the number of rows that `weights` amount to by default.
+    """
     pushed = samples.quadratic(result.force) - samples.project(result.drift)
-    low, level, high = weighted_quantile(pushed, weights, [0.25, 0.5, 0.75])
     score = RowScore(
         standardizer,
         samples.mean(weights),
         radius_sq,
         result.force,
         result.drift,
-        float(level),
-        float(high - low) * _QUARTILES_TO_SD,
+        float(weighted_quantile(pushed, weights, [0.5])[0]),
+        total if total is not None else 1.0 / float(weights @ weights),
         cuts,
     )
     return score, score.of_samples(samples, pushed)

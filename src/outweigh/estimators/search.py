@@ -190,13 +190,15 @@ def _descend_in_rounds(
         )
 
     def reached(value: float, weights: Array) -> bool:
-        return spent >= options.max_iter or (
-            options.stop_at_floor
-            and _is_clean(value, weights, start, objective, domain, options, _ABOVE_MEDIAN)
+        return options.stop_at_floor and _is_clean(
+            value, weights, start, objective, domain, options, _ABOVE_MEDIAN
         )
 
+    def exhausted() -> bool:
+        return spent >= options.max_iter
+
     rounds = WorkingSet(options.working_set, initial=coordinates)
-    return descend_on_working_set(objective, inner, start, reached, rounds, polish)
+    return descend_on_working_set(objective, inner, start, reached, rounds, polish, exhausted)
 
 
 class _NearOrSlow:
@@ -259,7 +261,8 @@ def _rule(
     target = 0.0
     if options.stop_at_floor:
         target = floor_at(objective, domain, weights, options.kurtosis).median
-    return Polyak(target, tol=options.tol)
+    # Toward a known level impatience pays; without one, the level must close in with care.
+    return Polyak(target, tol=options.tol, growth=1.0 if options.stop_at_floor else 1.5)
 
 
 def _constant_step(

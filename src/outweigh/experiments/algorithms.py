@@ -137,7 +137,7 @@ _REGISTERED = (
         "outweigh, ε unknown",
         _our_mean(contamination="auto"),
         SKY,
-        "o",
+        ".",
         line=":",
         ours=True,
     ),

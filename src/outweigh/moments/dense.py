@@ -144,16 +144,11 @@ class DenseSamples:
     def typical_kurtosis(self, weights: Array) -> float:
         """Return the median over columns of the weighted kurtosis; 3 for Gaussian features.
 
-        Read off at most some 256 columns and 1024 rows, evenly spaced.
+        Read off some 64 evenly spaced columns.
         """
-        columns = slice(None, None, max(1, self.n_features // 256))
-        rows = slice(None, None, max(1, self.n_samples // 1024))
-        part, weight = self.array[rows, columns], weights[rows]
-        if weight.sum() <= 0:
-            return 3.0
-        weight = weight / weight.sum()
-        squares = (part - weight @ part) ** 2
-        second, fourth = weight @ squares, weight @ (squares * squares)
+        part = self.array[:, :: max(1, self.n_features // 64)]
+        squares = (part - weights @ part) ** 2
+        second, fourth = weights @ squares, weights @ (squares * squares)
         varying = second > 0
         return float(np.median(fourth[varying] / second[varying] ** 2)) if varying.any() else 3.0
 

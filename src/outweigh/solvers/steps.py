@@ -108,6 +108,9 @@ class Polyak:
         Stop when the rising target is within this fraction of the best value.
     patience : int, default=5
         Steps without progress before the target moves up.
+    growth : float, default=1.5
+        Factor by which the patience grows each time: the nearer the target is to the best value,
+        the more steps it takes to tell that it is out of reach.
 
     References
     ----------
@@ -118,15 +121,17 @@ class Polyak:
     target: float
     tol: float = 1e-3
     patience: int = 5
+    growth: float = 1.5
     finished: Status | None = field(default=None, init=False)
     _level: float = field(default=math.nan, init=False)
     _best: float = field(default=math.inf, init=False)
     _waiting: int = field(default=0, init=False)
+    _patience: float = field(default=math.nan, init=False)
 
     def decide(self, evaluation: Evaluation, gradient_norm_sq: float) -> tuple[float, bool]:
         """Accept every point and aim at the current level."""
         if math.isnan(self._level):
-            self._level = self.target
+            self._level, self._patience = self.target, float(self.patience)
         value = evaluation.value
         if gradient_norm_sq == 0.0:
             self.finished = Status.STATIONARY
@@ -137,8 +142,9 @@ class Polyak:
         else:
             self._waiting += 1
         self._best = min(self._best, value)
-        if self._waiting >= self.patience:
+        if self._waiting >= self._patience:
             self._waiting = 0
+            self._patience *= self.growth
             self._level = (self._level + self._best) / 2.0
             if self._best - self._level <= self.tol * self._best:
                 self.finished = Status.STALLED if self.target > 0 else Status.STATIONARY

@@ -64,6 +64,7 @@ def descend_on_working_set(
     reached: Reached,
     working_set: WorkingSet,
     polish: Polish | None = None,
+    exhausted: Callable[[], bool] | None = None,
 ) -> Result:
     """Alternate full passes and descents on the features they name.
 
@@ -79,6 +80,8 @@ def descend_on_working_set(
     polish : callable, optional
         Improves the weights of each descent before they are verified; the next descent goes on
         from the weights before.
+    exhausted : callable, optional
+        Whether the inner solver has spent its budget, after which no further round begins.
 
     Returns
     -------
@@ -103,6 +106,8 @@ def descend_on_working_set(
             best = rounds.result(tested, survey)
         if reached(survey.value, tested):
             status = Status.REACHED
+            break
+        if exhausted is not None and exhausted():
             break
         grown = np.union1d(rounds.coordinates, survey.coordinates)
         stuck = survey.value > (1.0 - working_set.sufficient_decrease) * previous

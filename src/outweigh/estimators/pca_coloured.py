@@ -1,0 +1,183 @@
+"""Weights for rows whose noise is not white: no reference, no floor, only the shape of the bulk.
+
+Spectra, images and expression profiles have no level of clean noise to descend to. What clean rows
+share is that they fill little volume: the weights minimise log det S_w on the leading directions
+over the same capped simplex. Its gradient is each row's squared Mahalanobis distance and it is
+concave in S_w, so moving to the vertex that is best for the linear model (the concentration step
+of the minimum covariance determinant) never raises it. Rows outside the leading directions are then
+judged by their distance from the subspace.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from outweigh.capped_simplex import CappedSimplex
+from outweigh.estimators.pca_distances import distances_for
+from outweigh.protocols import Array, Samples
+from outweigh.separation import weighted_quantile
+
+__all__ = ["ColouredFit", "fit_coloured", "n_leading"]
+
+AUTO_BOUND = 0.25
+"""The contamination of the first fit where it is to be estimated."""
+
+_ROWS_PER_DIRECTION = 5
+_MAX_DIRECTIONS = 12
+_VARIANCE_SHARE = 0.999
+_FIRST_STEPS, _FINALISTS, _LAST_STEPS = 2, 8, 50
+_POLISH_STEPS = 10
+_SINGULAR = 1e-12
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ColouredFit:
+    """Weights, the subspace they single out, and the share they may remove.
+
+    ``leading`` spans the directions that rows are judged in: the components and, for a shape that
+    has more, those next to them.
+    """
+
+    weights: Array
+    components: Array
+    leading: Array
+    bound: float
+    n_iter: int
+
+
+def fit_coloured(
+    samples: Samples,
+    sample_weight: Array,
+    pruned: Array,
+    n_components: int,
+    contamination: float | None,
+    centred: bool,
+) -> ColouredFit:
+    """Find the weights of least volume and the principal subspace under them.
+
+    Parameters
+    ----------
+    samples : Samples
+        In an orthonormal basis; moderately many columns.
+    sample_weight : ndarray of shape (n,)
+    pruned : ndarray of int
+        Rows that no weights may use.
+    n_components : int
+    contamination : float or None
+        None fits at 0.25, counts the rows beyond the cut-offs, and fits again at that share.
+    centred : bool
+
+    Returns
+    -------
+    ColouredFit
+        ``components`` holds columns.
+    """
+    bound = AUTO_BOUND if contamination is None else contamination
+    domain = _domain(sample_weight, pruned, bound)
+    fit = _at_bound(samples, domain, n_components, centred, bound)
+    if contamination is not None:
+        return fit
+    found = distances_for(samples, fit.weights, fit.leading, centred, corrected=True)
+    beyond = found.beyond(samples)
+    beyond[pruned] = True
+    share = float(sample_weight[beyond].sum() / sample_weight.sum())
+    bound = min(share, AUTO_BOUND)
+    return _at_bound(samples, _domain(sample_weight, pruned, bound), n_components, centred, bound)
+
+
+def n_leading(n_samples: int, n_components: int, values: Array) -> int:
+    """Return how many leading directions the volume is measured in.
+
+    Parameters
+    ----------
+    n_samples : int
+    n_components : int
+    values : ndarray
+        Variances in decreasing order.
+    """
+    share = np.cumsum(values) / values.sum()
+    wanted = int(np.searchsorted(share, _VARIANCE_SHARE)) + 1
+    allowed = max(n_samples // _ROWS_PER_DIRECTION, 1)
+    rank = int(np.count_nonzero(values > _SINGULAR * values[0]))
+    return max(1, min(max(wanted, n_components + 1), allowed, _MAX_DIRECTIONS, rank))
+
+
+def _domain(sample_weight: Array, pruned: Array, bound: float) -> CappedSimplex:
+    domain = CappedSimplex.from_contamination(sample_weight, bound + 1e-12)
+    return domain.pruned(pruned)
+
+
+def _at_bound(
+    samples: Samples, domain: CappedSimplex, n_components: int, centred: bool, bound: float
+) -> ColouredFit:
+    start = domain.reference()
+    values, vectors = _spectrum(samples, start, centred)
+    q = n_leading(samples.n_samples, n_components, np.maximum(values, 0.0))
+    weights, n_iter = start, 0
+    if bound > 0.0:
+        rows = samples.project(vectors[:, :q]) / np.sqrt(values[:q])
+        weights, n_iter = _least_volume(rows, domain, centred)
+    for _ in range(_POLISH_STEPS if bound > 0.0 else 0):
+        leading = _spectrum(samples, weights, centred)[1][:, :q]
+        found = distances_for(samples, weights, leading, centred, corrected=False)
+        moved = domain.minimize_linear(found.combined(samples))
+        n_iter += 1
+        if np.abs(moved - weights).sum() <= 1e-9:
+            break
+        weights = moved
+    vectors = _spectrum(samples, weights, centred)[1]
+    leading = vectors[:, : max(q, min(n_components, vectors.shape[1]))]
+    return ColouredFit(weights, vectors[:, :n_components], leading, bound, n_iter)
+
+
+def _least_volume(rows: Array, domain: CappedSimplex, centred: bool) -> tuple[Array, int]:
+    """Minimise log det of the weighted covariance of whitened rows, from many starts."""
+    reference = domain.reference()
+    tried = [_concentrate(rows, domain, reference, centred, _FIRST_STEPS)]
+    for direction in _directions(rows.shape[1]):
+        weights = domain.minimize_linear(_away(rows @ direction, reference))
+        tried.append(_concentrate(rows, domain, weights, centred, _FIRST_STEPS))
+    tried.sort(key=lambda pair: pair[1])
+    best = min(
+        (_concentrate(rows, domain, pair[0], centred, _LAST_STEPS) for pair in tried[:_FINALISTS]),
+        key=lambda pair: pair[1],
+    )
+    return best[0], _FIRST_STEPS * len(tried)
+
+
+def _directions(q: int) -> list[Array]:
+    """Return the axes and the diagonals between them: a set that no order of rows changes."""
+    axes = np.eye(q)
+    pairs = [(i, j) for i in range(q) for j in range(i)]
+    return [*axes, *(axes[i] + s * axes[j] for i, j in pairs for s in (1.0, -1.0))]
+
+
+def _away(values: Array, weights: Array) -> Array:
+    return np.abs(values - weighted_quantile(values, weights, [0.5])[0])
+
+
+def _concentrate(
+    rows: Array, domain: CappedSimplex, weights: Array, centred: bool, steps: int
+) -> tuple[Array, float]:
+    volume = np.inf
+    for _ in range(steps):
+        centre = weights @ rows if centred else np.zeros(rows.shape[1])
+        away = rows - centre
+        values, vectors = np.linalg.eigh((away * weights[:, None]).T @ away)
+        values = np.maximum(values, _SINGULAR * max(float(values[-1]), np.finfo(float).tiny))
+        reached = float(np.log(values).sum())
+        if reached >= volume - 1e-9:
+            break
+        volume = reached
+        distance = np.square(away @ (vectors / np.sqrt(values))).sum(axis=1)
+        weights = domain.minimize_linear(distance)
+    return weights, volume
+
+
+def _spectrum(samples: Samples, weights: Array, centred: bool) -> tuple[Array, Array]:
+    """Return eigenvalues and eigenvectors of the weighted second moments, largest first."""
+    matrix = samples.moment(weights, centred=centred)
+    values, vectors = np.linalg.eigh(matrix.restrict(np.arange(matrix.n_features)))
+    return values[::-1], vectors[:, ::-1]

@@ -1,0 +1,115 @@
+"""The two distances of robust PCA: inside the subspace and away from it, with cut-offs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import ndtri
+from scipy.stats import chi2
+
+from outweigh.protocols import Array, Samples
+from outweigh.separation import weighted_quantile
+
+__all__ = ["Distances", "distances_for"]
+
+_LEVEL = 0.975
+_MAD_TO_SD = 1.4826
+_TINY = 1e-12
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Distances:
+    """Score and orthogonal distances of rows from a fitted subspace.
+
+    Attributes
+    ----------
+    centre : ndarray of shape (d,)
+    components : ndarray of shape (d, r)
+        Orthonormal columns.
+    variances : ndarray of shape (r,)
+        Of the clean rows along the columns, which are uncorrelated.
+    score_cutoff : float
+        The 0.975 quantile of chi with r degrees of freedom.
+    orthogonal_cutoff : float
+        The 0.975 quantile of the clean rows' orthogonal distances, by the Wilson-Hilferty
+        approximation: their power 2/3 is nearly Gaussian.
+
+    References
+    ----------
+    Hubert, Rousseeuw and Vanden Branden, "ROBPCA: a new approach to robust principal component
+    analysis", Technometrics 47 (2005).
+    """
+
+    centre: Array
+    components: Array
+    variances: Array
+    score_cutoff: float
+    orthogonal_cutoff: float
+
+    def score(self, samples: Samples) -> Array:
+        """Return the Mahalanobis distance inside the subspace."""
+        along = samples.project(self.components) - self.centre @ self.components
+        return np.sqrt((along**2 / self.variances).sum(axis=1))
+
+    def orthogonal(self, samples: Samples) -> Array:
+        """Return the distance from the subspace."""
+        along = samples.project(self.components) - self.centre @ self.components
+        total = samples.squared_distances(self.centre)
+        left = total - (along**2).sum(axis=1)
+        # Differences of squares: what rounding leaves is not a distance.
+        return np.sqrt(np.where(left > 1e-13 * total, left, 0.0))
+
+    def combined(self, samples: Samples) -> Array:
+        """Return the larger of the two distances in units of their cut-offs."""
+        inside = self.score(samples) / self.score_cutoff
+        return np.maximum(inside, self.orthogonal(samples) / self.orthogonal_cutoff)
+
+    def beyond(self, samples: Samples) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+        """Return which rows exceed either cut-off."""
+        return np.asarray(self.combined(samples) > 1.0)
+
+
+def distances_for(
+    samples: Samples, weights: Array, components: Array, centred: bool, *, corrected: bool
+) -> Distances:
+    """Calibrate the distances on the rows that carry weight.
+
+    Parameters
+    ----------
+    samples : Samples
+    weights : ndarray of shape (n,)
+    components : ndarray of shape (d, r)
+        Orthonormal columns.
+    centred : bool
+    corrected : bool
+        Whether the weights have trimmed clean rows too, so that variances under them are too
+        small: they are then scaled to the median of the distances.
+    """
+    centre = samples.mean(weights) if centred else np.zeros(samples.n_features)
+    along = samples.project(components) - centre @ components
+    covariance = (along * weights[:, None]).T @ along
+    values, axes = np.linalg.eigh(covariance)
+    values, axes = values[::-1], axes[:, ::-1]
+    floor = _TINY * max(float(values[0]), np.finfo(float).tiny)
+    values = np.maximum(values, floor)
+    rank = components.shape[1]
+    found = Distances(
+        centre, components @ axes, values, float(np.sqrt(chi2.ppf(_LEVEL, rank))), 1.0
+    )
+    if corrected:
+        everyone = np.full(weights.size, 1.0)
+        typical = float(weighted_quantile(found.score(samples), everyone, [0.5])[0])
+        factor = typical**2 / float(chi2.ppf(0.5, rank))
+        found = Distances(centre, components @ axes, values * factor, found.score_cutoff, 1.0)
+    cutoff = _orthogonal_cutoff(found.orthogonal(samples), weights)
+    return Distances(centre, found.components, found.variances, found.score_cutoff, cutoff)
+
+
+def _orthogonal_cutoff(distances: Array, weights: Array) -> float:
+    power = distances ** (2.0 / 3.0)
+    middle = float(weighted_quantile(power, weights, [0.5])[0])
+    spread = _MAD_TO_SD * float(weighted_quantile(np.abs(power - middle), weights, [0.5])[0])
+    cutoff = (middle + spread * float(ndtri(_LEVEL))) ** 1.5
+    largest = float(distances.max(initial=0.0))
+    return float(max(cutoff, _TINY * largest, np.finfo(float).tiny))

@@ -1,0 +1,200 @@
+"""What happens to X before a PCA fit: units, origin, far rows, and coordinates small enough."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from outweigh.estimators.preparation import Standardizer, standardizer_for
+from outweigh.forms import Form
+from outweigh.moments import DenseSamples
+from outweigh.moments.span import column_energy, in_span
+from outweigh.protocols import Array, Indices
+from outweigh.pruning import pruned_rows
+from outweigh.scaling import robust_scales
+from outweigh.separation import Cut, weighted_quantile
+
+__all__ = ["Coordinates", "PCASpace", "is_white", "prepare_pca", "screened", "spanned"]
+
+# Rows this many deviations of the distances beyond their median are as good as infinite.
+_FAR = 10.0
+_MAD_TO_SD = 1.4826
+# Sparse components are sought among the columns of most energy when there are more than these.
+_SCREEN_ABOVE, _SCREENED = 3000, 1500
+_ENERGY_ROWS = 2000
+# Below these sizes a level of white noise cannot be told from the spikes.
+_MIN_ROWS, _MIN_FEATURES = 30, 8
+_SPIKES_SET_ASIDE = 4
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PCASpace:
+    """Rows in units of the noise level, on the columns that vary."""
+
+    standardizer: Standardizer
+    samples: DenseSamples
+    pruned: Indices
+
+    def rescaled(self, factor: float) -> PCASpace:
+        """Return the same rows in units `factor` times as large."""
+        standardizer = self.standardizer.rescaled(np.asarray(factor))
+        return PCASpace(standardizer, DenseSamples(self.samples.array / factor), self.pruned)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Coordinates:
+    """Rows in fewer coordinates: a basis of their span, or some of the columns."""
+
+    samples: DenseSamples
+    basis: Array | None = None
+    columns: Indices | None = None
+    n_features: int = 0
+
+    def lift(self, vectors: Array) -> Array:
+        """Return vectors, shape (d',) or (d', m), in the original coordinates."""
+        if self.basis is not None:
+            return np.asarray(self.basis @ vectors)
+        if self.columns is None:
+            return vectors
+        lifted = np.zeros((self.n_features, *vectors.shape[1:]))
+        lifted[self.columns] = vectors
+        return lifted
+
+    def lift_form(self, form: Form) -> Form:
+        """Return a form in the original coordinates."""
+        if self.basis is not None:
+            return Form.from_directions(self.basis @ form.directions, form.strengths)
+        if self.columns is None:
+            return form
+        return form.lift(self.columns, self.n_features)
+
+    def lift_cut(self, cut: Cut) -> Cut:
+        """Return a cut in the original coordinates."""
+        return Cut(self.lift(cut.direction), cut.centre, cut.spread, cut.limit)
+
+
+def prepare_pca(
+    X: NDArray[np.float64],
+    sample_weight: Array,
+    scale: str | Array | None,
+    contamination: float,
+    centred: bool,
+    random_state: int | np.random.RandomState | None,
+) -> PCASpace:
+    """Bring rows to the units of their noise level and zero those that are absurdly far out.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, d)
+    sample_weight : ndarray of shape (n,)
+        Positive.
+    scale : {"auto", "mad"}, array of shape (d,) or None
+        Beside it, one common level is always divided out.
+    contamination : float
+        At most this share of the sample weight is pruned.
+    centred : bool
+        Whether the origin is free; else it is zero.
+    random_state : int, RandomState or None
+    """
+    standardizer = standardizer_for(X, sample_weight, scale, random_state)
+    if not centred:
+        used = np.flatnonzero(X.any(axis=0))
+        scales = np.ones(X.shape[1])
+        scales[standardizer.columns] = standardizer.scale
+        standardizer = Standardizer(used, np.zeros(used.size), scales[used])
+    if standardizer.columns.size == 0:
+        raise ValueError(
+            "X: all rows are equal, so there is no direction of variance; "
+            "principal components need at least two different rows"
+        )
+    rows = standardizer.apply(X)
+    level = _noise_level(rows, sample_weight)
+    rows /= level
+    standardizer = standardizer.rescaled(np.asarray(level))
+    samples = DenseSamples(rows)
+    distances = samples.squared_distances(np.zeros(samples.n_features))
+    pruned = _far_rows(distances, sample_weight, contamination)
+    if pruned.size:
+        rows[pruned] = 0.0
+    return PCASpace(standardizer, samples, pruned)
+
+
+def spanned(space: PCASpace, sample_weight: Array) -> Coordinates:
+    """Return coordinates in the span of the rows where they are fewer than the columns."""
+    samples = space.samples
+    if samples.n_features <= samples.n_samples:
+        return Coordinates(samples)
+    coordinates, basis = in_span(samples, sample_weight)
+    return Coordinates(coordinates, basis=basis, n_features=samples.n_features)
+
+
+def screened(space: PCASpace, weights: Array) -> Coordinates:
+    """Return the columns of most energy where there are too many for a matrix over all pairs."""
+    samples = space.samples
+    if samples.n_features <= _SCREEN_ABOVE:
+        return Coordinates(samples)
+    if samples.n_samples <= _ENERGY_ROWS:
+        energy = column_energy(samples, weights)
+    else:
+        energy = samples.variances(weights)
+    columns = np.sort(np.argsort(-energy, kind="stable")[:_SCREENED])
+    return Coordinates(samples.columns(columns), columns=columns, n_features=samples.n_features)
+
+
+def is_white(
+    variances: Array, n_samples: float, n_features: int, n_components: int
+) -> bool:
+    """Tell whether eigenvalues, some spikes set aside, could be those of white noise.
+
+    For white noise the mean square of the eigenvalues is 1 + d/n times their squared mean. The
+    test allows for twice the second term, as heavy tails and outliers add to it.
+
+    Parameters
+    ----------
+    variances : ndarray
+        Eigenvalues in decreasing order; those that are missing are zero.
+    n_samples : float
+    n_features : int
+    n_components : int
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.random.default_rng(0).normal(size=(500, 50))
+    >>> values = np.linalg.eigvalsh(X.T @ X / 500)[::-1]
+    >>> is_white(values, 500, 50, 1), is_white(values * 0.9 ** np.arange(50), 500, 50, 1)
+    (True, False)
+    """
+    aside = n_components + _SPIKES_SET_ASIDE
+    if n_samples < _MIN_ROWS or n_features < _MIN_FEATURES + aside or variances.size <= aside:
+        return False
+    bulk = np.maximum(variances[aside:], 0.0)
+    count = n_features - aside
+    if bulk.sum() <= 0.0:
+        return False
+    ratio = count * float(bulk @ bulk) / float(bulk.sum()) ** 2
+    return ratio <= 1.1 + 2.0 * n_features / n_samples
+
+
+def _noise_level(rows: Array, sample_weight: Array) -> float:
+    """Return the typical deviation of a column."""
+    by_deviation, by_deciles = robust_scales(rows, sample_weight)
+    for scales in (by_deviation, by_deciles):
+        if np.count_nonzero(scales) > rows.shape[1] // 2:
+            return float(np.median(scales[scales > 0]))
+    spread = rows.max(axis=0) - rows.min(axis=0)
+    positive = np.concatenate([by_deciles[by_deciles > 0], spread[spread > 0]])
+    return float(min(np.median(positive), 1e100)) if positive.size else 1.0
+
+
+def _far_rows(squared: Array, sample_weight: Array, contamination: float) -> Indices:
+    distances = np.sqrt(squared)
+    share = sample_weight / sample_weight.sum()
+    middle = float(weighted_quantile(distances, share, [0.5])[0])
+    spread = float(weighted_quantile(np.abs(distances - middle), share, [0.5])[0])
+    if spread <= 0.0:
+        return np.empty(0, dtype=np.intp)
+    radius = middle + _FAR * _MAD_TO_SD * spread
+    return pruned_rows(squared, radius**2, sample_weight, contamination)

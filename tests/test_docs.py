@@ -1,0 +1,62 @@
+"""The documentation runs, and shows what the studies measured."""
+
+from __future__ import annotations
+
+import re
+import runpy
+import sys
+from pathlib import Path
+
+import pytest
+
+from benchmarks import pages
+
+ROOT = Path(__file__).resolve().parents[1]
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+
+
+def blocks(page: str, *kinds: str) -> list[str]:
+    """Return the fenced blocks of a page that are marked as one of the kinds."""
+    fences = re.findall(
+        r"^```([^\n]*)\n(.*?)^```$", (ROOT / page).read_text(), re.DOTALL | re.MULTILINE
+    )
+    return [body for kind, body in fences if kind in kinds]
+
+
+def words(text: str) -> str:
+    """Return the text without its numbers, which rounding may change, and without its spacing."""
+    return " ".join(re.sub(r"[-+]?\d[\d.e-]*", "#", text).split())
+
+
+def test_the_python_of_the_readme_runs_and_prints_the_verdict_shown(capsys):
+    (block,) = blocks("README.md", "python")
+    exec(compile(block, "README.md", "exec"), {})
+    printed = words(capsys.readouterr().out)
+    assert any(words(shown) in printed for shown in blocks("README.md", ""))
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_every_example_runs(path, tmp_path, monkeypatch, capsys):
+    figure = tmp_path / "figure.png"
+    draws = "savefig" in path.read_text()
+    monkeypatch.setattr(sys, "argv", [str(path), *([str(figure)] if draws else [])])
+    runpy.run_path(str(path), run_name="__main__")
+    assert figure.exists() == draws
+    assert draws or capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", ["sparse_mean", "verdicts"])
+def test_the_guide_shows_what_its_examples_print(name, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", [name])
+    runpy.run_path(str(ROOT / "examples" / f"{name}.py"), run_name="__main__")
+    printed = words(capsys.readouterr().out)
+    assert printed in [words(shown) for shown in blocks("docs/guide.md", "text")]
+
+
+@pytest.mark.parametrize("page", pages.PAGES, ids=lambda page: page.name)
+def test_the_tables_of_a_page_are_those_of_the_results(page):
+    assert pages.filled(page.read_text()) == page.read_text()
+
+
+def test_the_picture_of_the_readme_is_small():
+    assert (ROOT / "docs" / "figures" / "readme.png").stat().st_size < 100_000
