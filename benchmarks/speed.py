@@ -164,7 +164,8 @@ def growth(repeats: int) -> list[dict[str, Any]]:
 def main(argv: list[str]) -> None:
     """Time the cases and print their ratios."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks speed", description=__doc__)
-    parser.add_argument("case", nargs="*", help=f"one of {', '.join(c.name for c in CASES)}, growth")
+    names = ", ".join(case.name for case in CASES)
+    parser.add_argument("case", nargs="*", help=f"any of {names}, growth; all when none given")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--authors", help="path to a checkout of the authors' Sparse-GD repository")
     arguments = parser.parse_args(argv)

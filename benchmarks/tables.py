@@ -48,7 +48,7 @@ def format_number(value: float) -> str:
     """Return a count as it is and a measurement with about three digits."""
     if value == 0.0 or (value >= 2.0 and value == round(value)):
         return f"{value:.0f}"
-    decimals = 3 if value < 1.0 else 2 if value < 10.0 else 1
+    decimals = 3 if value < 0.9995 else 2 if value < 10.0 else 1
     return f"{value:.{decimals}f}"
 
 

@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from joblib.externals.loky.process_executor import TerminatedWorkerError
 
 from outweigh.adversaries import ADVERSARIES
 from outweigh.cli import demo as demo_command
@@ -212,6 +213,19 @@ def test_an_interrupt_says_how_to_go_on_and_keeps_what_is_done(
     )
     assert main(["reproduce", "small.toml", "--out", "out", "--jobs", "1"]) == 0
     assert "12 runs, 4 of them already in" in capsys.readouterr().err
+
+
+def test_a_worker_that_dies_is_one_line_that_says_how_to_go_on(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def dying(*arguments: object) -> object:
+        raise TerminatedWorkerError("killed")
+
+    monkeypatch.setattr(reproduce_command, "do_runs", dying)
+    assert main(["reproduce", "small.toml", "--out", "out"]) == 2
+    *_, last = capsys.readouterr().err.splitlines()
+    assert last.startswith("outweigh: error: a worker process died")
+    assert "fewer --jobs" in last
 
 
 @pytest.mark.slow

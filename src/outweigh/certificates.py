@@ -89,8 +89,8 @@ class Certificate:
         if self.status is Status.EXHAUSTED:
             return "budget exhausted: raise max_iter, or accept the level reached"
         advice = (
-            "the features may be correlated or not of unit noise (see scale), or more rows "
-            "than contamination allows are wrong"
+            "the features may be correlated (see covariance) or not of unit noise (see scale), "
+            "or more rows than contamination allows are wrong"
         )
         return f"stalled above the clean level, at {self.ratio:.2f} times it: {advice}"
 
@@ -98,10 +98,10 @@ class Certificate:
         lines = [
             self.verdict,
             f"  objective     {self.objective:.4g} ({self.ratio:.2f} x clean median, "
-            f"upper {self.noise_floor.upper:.4g})",
+            f"clean up to {self.noise_floor.clean:.4g})",
             f"  removed       {self.removed:.2%} of at most {self.contamination_bound:.2%}",
             f"  stationarity  {self.stationarity:.4g} "
-            f"(theorem asks {self.theorem_stationarity:.4g})",
+            f"(the theorem's scale is {self.theorem_stationarity:.4g})",
         ]
         if self.moreau is not None:
             lines.append(

@@ -98,9 +98,9 @@ def noise_floor(
 def _(
     norm: RowwiseLargest, n_effective: float, n_features: int, kurtosis: float = 3.0
 ) -> NoiseFloor:
-    return _entrywise(
-        _rowwise_draw, n_effective, n_features, min(norm.n_nonzero, n_features), kurtosis
-    )
+    if norm.n_nonzero >= n_features:
+        return _frobenius(n_effective, n_features, kurtosis)
+    return _entrywise(_rowwise_draw, n_effective, n_features, norm.n_nonzero, kurtosis)
 
 
 @noise_floor.register

@@ -43,6 +43,12 @@ def test_the_drawing_holds_a_curve_in_the_colour_of_every_algorithm(summary: Sum
         assert ALGORITHMS[name].colour.lower() in svg
 
 
+def test_the_axis_is_called_as_the_experiment_says(summary: Summary) -> None:
+    named = replace(summary, experiment=replace(summary.experiment, label="Rows in all"))
+    assert "<!-- Rows in all -->" in panel(named)["svg"].decode()
+    assert "<!-- Number of samples $n$ -->" in panel(summary)["svg"].decode()
+
+
 def test_the_same_records_give_the_same_bytes(summary: Summary) -> None:
     assert panel(summary) == panel(summary)
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import json
 from pathlib import Path
 
@@ -113,6 +114,23 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(ExperimentError, match=r"r\.jsonl: cannot be"):
         Store(tmp_path / "file" / "r.jsonl", "1.0").__enter__()
+
+
+def test_a_full_disk_is_named_and_earlier_records_are_safe(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "r.jsonl"
+    filled(path)
+
+    def full(descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with Store(path, "1.0") as store, monkeypatch.context() as patch:
+        patch.setattr("os.fsync", full)
+        with pytest.raises(ExperimentError, match=r"r\.jsonl: cannot be written: No space left"):
+            store.append({"key": "d"})
+        assert store.get("d") is None
+    assert {"a", "b", "c"} <= {record["key"] for record in Store(path, "1.0")}
 
 
 def test_a_record_without_a_finite_number_is_not_stored(tmp_path: Path) -> None:

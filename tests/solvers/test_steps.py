@@ -41,7 +41,7 @@ def test_the_polyak_step_uses_the_gap_of_the_lower_model() -> None:
 
 
 def test_polyak_raises_a_target_out_of_reach_until_it_meets_the_best_value() -> None:
-    rule = Polyak(1.0, tol=1e-3)
+    rule = Polyak(1.0, tol=1e-3, growth=1.0)
     for _ in range(200):
         rule.decide(at(2.0), 1.0)
         if rule.finished:
@@ -50,7 +50,7 @@ def test_polyak_raises_a_target_out_of_reach_until_it_meets_the_best_value() -> 
 
 
 def test_polyak_without_a_target_ends_stationary() -> None:
-    rule = Polyak(0.0, tol=1e-3)
+    rule = Polyak(0.0, tol=1e-3, growth=1.0)
     for _ in range(200):
         rule.decide(at(2.0), 1.0)
     assert rule.finished is Status.STATIONARY
@@ -77,7 +77,7 @@ def test_backtracking_lets_the_step_grow_after_a_success() -> None:
 
 def test_backtracking_ends_when_no_step_helps() -> None:
     rule = Backtracking()
-    for _ in range(60):
+    for _ in range(250):
         rule.decide(at(2.0), 4.0)
     assert rule.finished is Status.STATIONARY
 

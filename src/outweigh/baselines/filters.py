@@ -28,8 +28,8 @@ class FilterSparseMean(MeanBaseline):
     above eps ln(1/eps): if the covariance on the k features of the diagonal has an eigenvalue
     above 1 + eps sqrt(ln(1/eps)), rows far from the median along its eigenvector are dropped
     (linear filter); if that drops none, rows with a large value of the quadratic form
-    ((x - mean)' M (x - mean) - tr M) / |M|_F are dropped (quadratic filter). "Far" and "large" are
-    judged against the tails that Gaussian rows would have, at a false discovery rate.
+    ``((x - mean)' M (x - mean) - tr M) / |M|_F`` are dropped (quadratic filter). "Far" and "large"
+    are judged against the tails that Gaussian rows would have, at a false discovery rate.
 
     Assumptions: Gaussian noise of identity covariance; the contamination known. Cost: O(n d^2)
     once and O(d^2 + n k^2) a round, plus the outer products of the rows dropped.
@@ -221,7 +221,7 @@ def _largest_excess(
 
 
 def _form_values(rows: SurvivingRows, form: scipy.sparse.csr_array) -> FloatArray:
-    """((x - mean)' M (x - mean) - tr M) / |M|_F for the rows alive."""
+    """``((x - mean)' M (x - mean) - tr M) / |M|_F`` for the rows alive."""
     centred = rows.rows() - rows.mean
     values = np.einsum("ij,ij->i", (form @ centred.T).T, centred)
     scale = scipy.sparse.linalg.norm(form)

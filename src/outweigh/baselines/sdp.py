@@ -22,8 +22,8 @@ class SdpMean(MeanBaseline):
     """Descent on the semidefinite relaxation of the largest sparse variance.
 
     The objective is the maximum of <A, S_w> over positive semidefinite A of trace one with
-    sum_ij |A_ij| <= k, where S_w is the covariance of the weighted sample: a convex bound on the
-    variance along k-sparse directions. Each evaluation solves that program; its A gives the
+    ``sum_ij |A_ij| <= k``, where S_w is the covariance of the weighted sample: a convex bound on
+    the variance along k-sparse directions. Each evaluation solves that program; its A gives the
     subgradient with respect to the weights w_i <= 1 / ((1 - eps) n).
 
     Assumptions: a bound on the covariance of the genuine rows; the contamination known. Cost: a

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.linalg
+from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
+from scipy.special import ndtri
 
 from outweigh.estimators.pca_scatter import robust_scatter, robust_variance
 from outweigh.moments import ArrayMoment
@@ -22,11 +24,13 @@ __all__ = [
     "entries_read_out",
     "fix_signs",
     "orthonormal",
+    "top_eigenvectors",
 ]
 
 # Candidates looked at beyond the components asked for: directions of outliers among them.
 _EXTRA = 3
 _POWER_STEPS = 100
+_LANCZOS_ABOVE = 80
 _START_ENTRIES, _THRESHOLD_STEPS = 12, 20
 # A robust scatter in m directions wants this many rows for each.
 _ROWS_PER_DIRECTION = 10
@@ -55,7 +59,7 @@ class DenseReader:
 
     def plain(self, excess: Array) -> Array:
         """Return the top eigenvectors of `excess` as columns (the paper's read-out)."""
-        return _top_eigenvectors(excess, self.n_components)
+        return top_eigenvectors(excess, self.n_components)
 
     def initial(self, excess: Array, samples: Samples, sample_weight: Array) -> Array:
         """Return the components of the bulk of the rows, seen in the candidate directions.
@@ -63,25 +67,25 @@ class DenseReader:
         The top eigenvectors mix clean spikes with those of outliers when their heights are close;
         a robust scatter in the few directions that they span tells them apart.
         """
-        rows = samples.n_samples // _ROWS_PER_DIRECTION
+        rows = int(sample_weight.sum() / _ROWS_PER_DIRECTION)
         count = min(self.n_components + _EXTRA, excess.shape[0], max(rows, self.n_components))
-        basis = _top_eigenvectors(excess, count)
+        basis = top_eigenvectors(excess, count)
         if count <= self.n_components or rows < count:
             return basis[:, : self.n_components]
         scatter = robust_scatter(samples.project(basis), sample_weight)
-        return np.asarray(basis @ _top_eigenvectors(scatter, self.n_components))
+        return np.asarray(basis @ top_eigenvectors(scatter, self.n_components))
 
     def refined(self, excess: Array, components: Array) -> Array:
         """Return the eigenvectors that overlap most with `components`."""
         count = min(self.n_components + _EXTRA, excess.shape[0])
-        vectors = _top_eigenvectors(excess, count)
+        vectors = top_eigenvectors(excess, count)
         overlap = np.square(components.T @ vectors).sum(axis=0)
         chosen = np.argsort(-overlap, kind="stable")[: self.n_components]
         return np.asarray(vectors[:, np.sort(chosen)])
 
     def leading(self, excess: Array) -> Array:
         """Return the direction of largest excess, a column."""
-        return _top_eigenvectors(excess, 1)
+        return top_eigenvectors(excess, 1)
 
     def edge(self, n_rows: float, n_features: int) -> float:
         """Return the variance that the best of all directions shows in `n_rows` noise rows."""
@@ -170,7 +174,7 @@ class SparseReader:
 Reader = DenseReader | SparseReader
 
 
-def entries_read_out(excess: Array, n_nonzero: int) -> Array:
+def entries_read_out(excess: Array, n_nonzero: int, *, rough: bool = False) -> Array:
     """Return the top eigenvector of A_Q + A_Q', Q the k^2 largest entries (Algorithm 2).
 
     Parameters
@@ -178,6 +182,8 @@ def entries_read_out(excess: Array, n_nonzero: int) -> Array:
     excess : ndarray of shape (d, d)
     n_nonzero : int
         The k of the algorithm.
+    rough : bool, default=False
+        Whether a few digits suffice, as for a start.
 
     Examples
     --------
@@ -191,7 +197,7 @@ def entries_read_out(excess: Array, n_nonzero: int) -> Array:
     if support.size == 0:
         support = np.arange(1)
     block = largest[support][:, support].toarray()
-    return _embedded(block + block.T, support, excess.shape[0])
+    return _embedded(block + block.T, support, excess.shape[0], rough)
 
 
 def best_sparse(excess: Array, n_nonzero: int) -> Array:
@@ -201,8 +207,8 @@ def best_sparse(excess: Array, n_nonzero: int) -> Array:
     """
     by_diagonal = top_k_indices(np.maximum(np.diagonal(excess), 0.0), n_nonzero)
     starts = [
-        entries_read_out(excess, n_nonzero),
-        _top_eigenvectors(excess, 1)[:, 0],
+        entries_read_out(excess, n_nonzero, rough=True),
+        top_eigenvectors(excess, 1, rough=True)[:, 0],
         _embedded(excess[np.ix_(by_diagonal, by_diagonal)], by_diagonal, excess.shape[0]),
     ]
     climbed = [truncated_power(excess, start, n_nonzero) for start in starts]
@@ -246,12 +252,14 @@ def count_significant(
     """
     d = excess.shape[0]
     start = SparseReader((max(1, min(_START_ENTRIES, d)),) * n_components)
+    # What the largest of d Gaussians exceeds with probability 0.05.
+    largest = -float(ndtri(0.05 / (2.0 * d)))
     counts = []
     for u in start.initial(excess, samples, sample_weight).T:
         for _ in range(_THRESHOLD_STEPS):
             image = excess @ u
             noise = np.sqrt((1.0 + max(float(u @ image), 0.0)) / n_effective)
-            kept = np.where(np.abs(image) > noise * np.sqrt(2.0 * np.log(max(d, 2))), image, 0.0)
+            kept = np.where(np.abs(image) > noise * largest, image, 0.0)
             length = float(np.linalg.norm(kept))
             if length == 0.0:
                 break
@@ -313,9 +321,9 @@ def _truncated(vector: Array, k: int) -> Array:
     return kept / length
 
 
-def _embedded(block: Array, support: Indices, n_features: int) -> Array:
+def _embedded(block: Array, support: Indices, n_features: int, rough: bool = False) -> Array:
     u = np.zeros(n_features)
-    u[support] = _top_eigenvectors(block, 1)[:, 0]
+    u[support] = top_eigenvectors(block, 1, rough=rough)[:, 0]
     return u
 
 
@@ -330,9 +338,32 @@ def _deflated(excess: Array, *found: Array) -> Array:
     )
 
 
-def _top_eigenvectors(matrix: Array, count: int) -> Array:
-    """Return the eigenvectors of the algebraically largest eigenvalues, largest first."""
-    d = matrix.shape[0]
+def top_eigenvectors(matrix: Array, count: int, *, rough: bool = False) -> Array:
+    """Return the eigenvectors of the algebraically largest eigenvalues, largest first.
+
+    Parameters
+    ----------
+    matrix : ndarray of shape (d, d)
+    count : int
+        Clipped to d.
+    rough : bool, default=False
+        Whether a few digits suffice, as for a start; much faster for large d.
+    """
+    d = int(matrix.shape[0])
     count = min(count, d)
+    if rough and d > _LANCZOS_ABOVE and 4 * count < d:
+        operator = LinearOperator((d, d), matvec=lambda v: matrix @ v, dtype=np.float64)
+        try:
+            values, vectors = eigsh(
+                operator,
+                k=count,
+                which="LA",
+                v0=np.random.default_rng(d).standard_normal(d),
+                tol=1e-2,
+                maxiter=int(20 * d),
+            )
+        except ArpackNoConvergence:
+            return top_eigenvectors(matrix, count)
+        return np.asarray(vectors[:, np.argsort(-values, kind="stable")])
     _, vectors = scipy.linalg.eigh(matrix, subset_by_index=(d - count, d - 1))
     return np.asarray(vectors[:, ::-1])

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Self
 
-from numpy.typing import ArrayLike
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
+from sklearn.utils.validation import check_is_fitted
 
 from outweigh.estimators.base import RobustEstimator
 from outweigh.estimators.parameters import SEARCH
+from outweigh.protocols import Array
 
 __all__ = ["ContaminationSearch"]
 
@@ -101,3 +104,18 @@ class ContaminationSearch(MetaEstimatorMixin, BaseEstimator):
         self.feasible_ = feasible
         self.trials_ = trials
         return self
+
+    def score_samples(self, X: ArrayLike) -> Array:
+        """Return the scores of `estimator_`: lower is less trusted."""
+        check_is_fitted(self)
+        return self.estimator_.score_samples(X)
+
+    def decision_function(self, X: ArrayLike) -> Array:
+        """Return the decision function of `estimator_`: negative for outliers."""
+        check_is_fitted(self)
+        return self.estimator_.decision_function(X)
+
+    def predict(self, X: ArrayLike) -> NDArray[np.intp]:
+        """Return +1 for rows to be trusted and -1 for outliers, by `estimator_`."""
+        check_is_fitted(self)
+        return self.estimator_.predict(X)

@@ -23,6 +23,7 @@ from outweigh.estimators.preparation import (
     prepare,
     standardizer_for,
 )
+from outweigh.estimators.reference import reference_covariance, whitener_on
 from outweigh.estimators.weighting import Weighting, find_weighting, problem_at
 from outweigh.protocols import Array
 from outweigh.scaling import scales_are_off
@@ -31,10 +32,16 @@ from outweigh.selection import top_k_indices
 __all__ = ["RobustMean", "RobustSparseMean"]
 
 
+# Scales are estimated again with better weights until they change by less than this, or this often.
+_SCALE_TOLERANCE = 0.03
+_SCALE_ROUNDS = 2
+
+
 class _RobustMeanBase(RobustEstimator):
     """The fit template of both means."""
 
     location_: Array
+    covariance: object
 
     @abstractmethod
     def _find(self, prepared: Prepared, sample_weight: Array) -> Weighting:
@@ -53,15 +60,20 @@ class _RobustMeanBase(RobustEstimator):
             if self.scale is None or isinstance(self.scale, str)
             else np.asarray(self.scale, dtype=np.float64)
         )
-        standardizer, centre = standardizer_for(rows, weight, scale, self.random_state)
+        known = reference_covariance(self.covariance, X.shape[1])
+        if known is not None and (scale is None or (isinstance(scale, str) and scale == "auto")):
+            scale = np.sqrt(np.diagonal(known))
+        standardizer, centre = standardizer_for(rows, weight, scale)
         warn_constant(standardizer.columns, X.shape[1])
+        if known is not None:
+            standardizer = replace(standardizer, whitener=whitener_on(known, standardizer.columns))
         prepared = prepare(rows, weight, standardizer, centre)
         found = self._find(prepared, weight)
-        if isinstance(self.scale, str) and self.scale == "auto":
+        if isinstance(scale, str) and scale == "auto":
             standardizer, found = self._refine_scale(rows, weight, prepared, found)
         location = rows[0].copy()
         n_effective = 1.0 / float(np.sum(found.weights**2 / weight))
-        weighted_mean = found.score.centre * standardizer.scale + standardizer.origin
+        weighted_mean = standardizer.restore(found.score.centre)
         location[standardizer.columns] = self._read_out(weighted_mean, standardizer, n_effective)
         self.location_ = location
         self.scale_ = np.ones(X.shape[1])
@@ -77,7 +89,7 @@ class _RobustMeanBase(RobustEstimator):
         prepared: Prepared,
         found: Weighting,
     ) -> tuple[Standardizer, Weighting]:
-        """Fit once more where the weights found show that the scales were wrong."""
+        """Fit again where the weights found show that the scales were wrong."""
         if np.all(prepared.standardizer.scale == 1.0):
             # Data taken to be of unit noise; whether it is shows in a part of the columns.
             n_effective = 1.0 / float(np.sum(found.weights**2 / weight))
@@ -86,12 +98,15 @@ class _RobustMeanBase(RobustEstimator):
             part = found.samples.columns(np.arange(0, d, max(1, d // 256)))
             if not scales_are_off(part.variances(found.weights), n_effective, kurtosis):
                 return prepared.standardizer, found
-        variances = found.samples.variances(found.weights)
-        standardizer = prepared.standardizer.rescaled(
-            np.sqrt(np.where(variances > 0, variances, 1.0))
-        )
-        again = prepare(rows, weight, standardizer, prepared.centre)
-        return standardizer, self._find(again, weight)
+        standardizer = prepared.standardizer
+        for _ in range(_SCALE_ROUNDS):
+            variances = found.samples.variances(found.weights)
+            factor = np.sqrt(np.where(variances > 0, variances, 1.0))
+            if np.all(np.abs(factor - 1.0) <= _SCALE_TOLERANCE):
+                break
+            standardizer = standardizer.rescaled(factor)
+            found = self._find(prepare(rows, weight, standardizer, prepared.centre), weight)
+        return standardizer, found
 
     def certify(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> Certificate:
         """Return the certificate with the gradient of the Moreau envelope, which takes longer.
@@ -146,6 +161,10 @@ class RobustMean(_RobustMeanBase):
         The noise of each feature. "auto" leaves data of unit noise alone and else uses robust
         scales, estimated again with the weights found; "mad" always divides by the median absolute
         deviation; None never divides.
+    covariance : array of shape (n_features, n_features), fitted estimator or None, default=None
+        The covariance of clean rows, where it is known: an array, or an estimator with
+        ``covariance_`` fitted on rows that you trust. None takes the features to be uncorrelated.
+        The default scale is then its diagonal; with another scale only its correlations are used.
     solver : {"polyak", "backtracking", "constant", "mirror"}, default="polyak"
         "polyak" steps toward the level of clean data, "backtracking" halves steps that fail,
         "constant" is the step of the paper's theorem, "mirror" is entropic mirror descent.
@@ -160,7 +179,7 @@ class RobustMean(_RobustMeanBase):
     tol : float, default=1e-3
         Relative progress below which a descent has converged.
     random_state : int, RandomState or None, default=None
-        Chooses the rows that origin and scales are read off when X is very large.
+        Has no effect: the fit is deterministic. It is there for code that sets it.
     verbose : bool or int, default=False
         Log each evaluation at level INFO to the logger ``outweigh``.
 
@@ -185,7 +204,7 @@ class RobustMean(_RobustMeanBase):
     offset_ : float
         ``predict`` flags rows whose score is below it.
     n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
 
     References
     ----------
@@ -210,6 +229,7 @@ class RobustMean(_RobustMeanBase):
         *,
         contamination: float | str = "auto",
         scale: str | ArrayLike | None = "auto",
+        covariance: object = None,
         solver: str = "polyak",
         refit: bool = True,
         stop_at_floor: bool = True,
@@ -221,6 +241,7 @@ class RobustMean(_RobustMeanBase):
     ) -> None:
         self.contamination = contamination
         self.scale = scale
+        self.covariance = covariance
         self.solver = solver
         self.refit = refit
         self.stop_at_floor = stop_at_floor
@@ -266,6 +287,10 @@ class RobustSparseMean(_RobustMeanBase):
         The noise of each feature. "auto" leaves data of unit noise alone and else uses robust
         scales, estimated again with the weights found; "mad" always divides by the median absolute
         deviation; None never divides. The support is chosen in units of the noise.
+    covariance : array of shape (n_features, n_features), fitted estimator or None, default=None
+        The covariance of clean rows, where it is known: an array, or an estimator with
+        ``covariance_`` fitted on rows that you trust. None takes the features to be uncorrelated.
+        The default scale is then its diagonal; with another scale only its correlations are used.
     solver : {"polyak", "backtracking", "constant", "mirror"}, default="polyak"
         "polyak" steps toward the level of clean data, "backtracking" halves steps that fail,
         "constant" is the step of the paper's theorem, "mirror" is entropic mirror descent.
@@ -280,7 +305,7 @@ class RobustSparseMean(_RobustMeanBase):
     tol : float, default=1e-3
         Relative progress below which a descent has converged.
     random_state : int, RandomState or None, default=None
-        Chooses the rows that origin and scales are read off when X is very large.
+        Has no effect: the fit is deterministic. It is there for code that sets it.
     verbose : bool or int, default=False
         Log each evaluation at level INFO to the logger ``outweigh``.
 
@@ -289,7 +314,7 @@ class RobustSparseMean(_RobustMeanBase):
     location_ : ndarray of shape (n_features,)
         The estimate, in the units of X: zero outside `support_`, except that a constant feature
         has its constant.
-    support_ : ndarray of shape (n_nonzero_,)
+    support_ : ndarray of shape (k,)
         The features of the nonzero entries.
     n_nonzero_ : int
         The number of nonzero entries given or found.
@@ -310,7 +335,7 @@ class RobustSparseMean(_RobustMeanBase):
     offset_ : float
         ``predict`` flags rows whose score is below it.
     n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
 
     Notes
     -----
@@ -351,6 +376,7 @@ class RobustSparseMean(_RobustMeanBase):
         *,
         contamination: float | str = "auto",
         scale: str | ArrayLike | None = "auto",
+        covariance: object = None,
         solver: str = "polyak",
         refit: bool = True,
         stop_at_floor: bool = True,
@@ -363,6 +389,7 @@ class RobustSparseMean(_RobustMeanBase):
         self.n_nonzero = n_nonzero
         self.contamination = contamination
         self.scale = scale
+        self.covariance = covariance
         self.solver = solver
         self.refit = refit
         self.stop_at_floor = stop_at_floor
@@ -374,15 +401,16 @@ class RobustSparseMean(_RobustMeanBase):
 
     def _find(self, prepared: Prepared, sample_weight: Array) -> Weighting:
         if self.n_nonzero != "auto":
-            return self._find_with(prepared, sample_weight, self._clipped(prepared))
-        baseline = prepared.standardizer.origin / prepared.standardizer.scale
+            k = min(int(self.n_nonzero), prepared.samples.n_features)
+            return self._find_with(prepared, sample_weight, k)
         n_effective = float(sample_weight.sum())
         rough = prepared.centre / prepared.standardizer.scale
         k = max(1, min(_count_significant(rough, n_effective), rough.size // 4))
         for _ in range(self._COUNTS):
             found = self._find_with(prepared, sample_weight, k)
             n_effective = 1.0 / float(np.sum(found.weights**2 / sample_weight))
-            counted = max(1, _count_significant(found.score.centre + baseline, n_effective))
+            mean = prepared.standardizer.restore(found.score.centre) / prepared.standardizer.scale
+            counted = max(1, _count_significant(mean, n_effective))
             if abs(counted - k) <= 0.2 * k:
                 break
             k = counted
@@ -399,16 +427,15 @@ class RobustSparseMean(_RobustMeanBase):
             callback=self._log,
         )
 
-    def _clipped(self, prepared: Prepared) -> int:
-        k, d = int(self.n_nonzero), prepared.samples.n_features
-        if k > self.n_features_in_:
+    def _fit_rows(self, X: NDArray[np.float64], sample_weight: Array) -> None:
+        if self.n_nonzero != "auto" and int(self.n_nonzero) > X.shape[1]:
             warnings.warn(
-                f"n_nonzero={k} is larger than the number of features {self.n_features_in_}; "
-                f"{self.n_features_in_} is used",
+                f"n_nonzero={self.n_nonzero} is larger than the number of features {X.shape[1]}; "
+                f"{X.shape[1]} is used",
                 UserWarning,
-                stacklevel=5,
+                stacklevel=3,
             )
-        return max(1, min(k, d))
+        super()._fit_rows(X, sample_weight)
 
     def _read_out(self, mean: Array, standardizer: Standardizer, n_effective: float) -> Array:
         z = mean / standardizer.scale

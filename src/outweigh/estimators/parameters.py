@@ -9,7 +9,7 @@ from sklearn.utils._param_validation import HasMethods, Interval, Options, StrOp
 
 from outweigh.estimators.search import SOLVERS
 
-__all__ = ["COMMON", "N_NONZERO", "SEARCH"]
+__all__ = ["COMMON", "N_COMPONENTS", "N_NONZERO", "N_NONZERO_EACH", "SEARCH"]
 
 COMMON: dict[str, Any] = {
     "contamination": [
@@ -18,6 +18,7 @@ COMMON: dict[str, Any] = {
         Options(Real, {0.0}),
     ],
     "scale": [StrOptions({"auto", "mad"}), "array-like", None],
+    "covariance": ["array-like", HasMethods(["fit"]), None],
     "solver": [StrOptions(set(SOLVERS))],
     "refit": ["boolean"],
     "stop_at_floor": ["boolean"],
@@ -30,6 +31,15 @@ COMMON: dict[str, Any] = {
 
 N_NONZERO: dict[str, Any] = {
     "n_nonzero": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")]
+}
+
+N_COMPONENTS: dict[str, Any] = {
+    "n_components": [Interval(Integral, 1, None, closed="left")],
+    "assume_centered": ["boolean"],
+}
+
+N_NONZERO_EACH: dict[str, Any] = {
+    "n_nonzero": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left"), "array-like"]
 }
 
 SEARCH: dict[str, Any] = {

@@ -16,7 +16,7 @@ import numpy as np
 
 from outweigh.capped_simplex import CappedSimplex
 from outweigh.estimators.pca_distances import distances_for
-from outweigh.protocols import Array, Samples
+from outweigh.protocols import Array, Indices, Samples
 from outweigh.separation import weighted_quantile
 
 __all__ = ["ColouredFit", "fit_coloured", "n_leading"]
@@ -50,7 +50,7 @@ class ColouredFit:
 def fit_coloured(
     samples: Samples,
     sample_weight: Array,
-    pruned: Array,
+    pruned: Indices,
     n_components: int,
     contamination: float | None,
     centred: bool,
@@ -79,32 +79,32 @@ def fit_coloured(
     fit = _at_bound(samples, domain, n_components, centred, bound)
     if contamination is not None:
         return fit
-    found = distances_for(samples, fit.weights, fit.leading, centred, corrected=True)
-    beyond = found.beyond(samples)
+    found = distances_for(samples, fit.weights, fit.leading, centred, sample_weight)
+    beyond = found.beyond(samples, domain.n_effective(fit.weights))
     beyond[pruned] = True
     share = float(sample_weight[beyond].sum() / sample_weight.sum())
     bound = min(share, AUTO_BOUND)
     return _at_bound(samples, _domain(sample_weight, pruned, bound), n_components, centred, bound)
 
 
-def n_leading(n_samples: int, n_components: int, values: Array) -> int:
+def n_leading(n_samples: float, n_components: int, values: Array) -> int:
     """Return how many leading directions the volume is measured in.
 
     Parameters
     ----------
-    n_samples : int
+    n_samples : float
     n_components : int
     values : ndarray
         Variances in decreasing order.
     """
     share = np.cumsum(values) / values.sum()
     wanted = int(np.searchsorted(share, _VARIANCE_SHARE)) + 1
-    allowed = max(n_samples // _ROWS_PER_DIRECTION, 1)
+    allowed = max(int(n_samples / _ROWS_PER_DIRECTION), 1)
     rank = int(np.count_nonzero(values > _SINGULAR * values[0]))
     return max(1, min(max(wanted, n_components + 1), allowed, _MAX_DIRECTIONS, rank))
 
 
-def _domain(sample_weight: Array, pruned: Array, bound: float) -> CappedSimplex:
+def _domain(sample_weight: Array, pruned: Indices, bound: float) -> CappedSimplex:
     domain = CappedSimplex.from_contamination(sample_weight, bound + 1e-12)
     return domain.pruned(pruned)
 
@@ -114,14 +114,14 @@ def _at_bound(
 ) -> ColouredFit:
     start = domain.reference()
     values, vectors = _spectrum(samples, start, centred)
-    q = n_leading(samples.n_samples, n_components, np.maximum(values, 0.0))
+    q = n_leading(float(domain.metric.sum()), n_components, np.maximum(values, 0.0))
     weights, n_iter = start, 0
     if bound > 0.0:
         rows = samples.project(vectors[:, :q]) / np.sqrt(values[:q])
         weights, n_iter = _least_volume(rows, domain, centred)
     for _ in range(_POLISH_STEPS if bound > 0.0 else 0):
         leading = _spectrum(samples, weights, centred)[1][:, :q]
-        found = distances_for(samples, weights, leading, centred, corrected=False)
+        found = distances_for(samples, weights, leading, centred)
         moved = domain.minimize_linear(found.combined(samples))
         n_iter += 1
         if np.abs(moved - weights).sum() <= 1e-9:
@@ -155,7 +155,7 @@ def _directions(q: int) -> list[Array]:
 
 
 def _away(values: Array, weights: Array) -> Array:
-    return np.abs(values - weighted_quantile(values, weights, [0.5])[0])
+    return np.asarray(np.abs(values - weighted_quantile(values, weights, [0.5])[0]))
 
 
 def _concentrate(

@@ -77,12 +77,12 @@ class PCAProblem:
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """Which steps a fit takes; all by default. For ablations."""
+    """Which steps a fit takes; for ablations."""
 
     choose: bool = True
     residual: bool = True
     cuts: bool = True
-    support: bool = True
+    support: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -125,9 +125,10 @@ def fit_white(
     bound = AUTO_BOUND if contamination is None else contamination
     start = problem.domain(bound).reference()
     excess = problem.excess(start)
-    components = reader.plain(excess)
     if steps.choose:
         components = reader.initial(excess, problem.samples, problem.sample_weight)
+    else:
+        components = reader.plain(excess)
     result = None
     for _ in range(2 if steps.residual else 0):
         domain = problem.domain(bound)
@@ -171,10 +172,10 @@ def fit_plain(
     ``options.stop_at_floor`` the descent ends there: :math:`\rho` by the robust variance along the
     candidates, :math:`\delta` the level of clean data.
     """
-    bound = 0.1 if contamination is None else contamination
+    bound = AUTO_BOUND if contamination is None else contamination
+    objective = MomentObjective(problem.samples, reader.norm, problem.centred)
     domain = problem.domain(bound)
     start = domain.reference()
-    objective = MomentObjective(problem.samples, reader.norm, problem.centred)
     spikes = _spikes(problem, reader, start)
     height = float(spikes.sum() if isinstance(reader, DenseReader) else np.linalg.norm(spikes))
     noise = _floor(problem, reader.residual_norm, domain, start, options.kurtosis)
@@ -185,6 +186,9 @@ def fit_plain(
         return value <= floor.median
 
     result = _run(objective, domain, options, target, clean, callback)
+    if contamination is None:
+        bound = min(domain.total_variation(result.weights), AUTO_BOUND)
+        result = _run(objective, problem.domain(bound), options, target, clean, callback)
     components = reader.plain(problem.excess(result.weights))
     return Descent(components, result.weights, bound, result, objective, floor, ())
 

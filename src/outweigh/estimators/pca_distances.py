@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import ndtri
 from scipy.stats import chi2
+from scipy.stats import f as f_law
 
 from outweigh.protocols import Array, Samples
 from outweigh.separation import weighted_quantile
@@ -50,7 +52,7 @@ class Distances:
     def score(self, samples: Samples) -> Array:
         """Return the Mahalanobis distance inside the subspace."""
         along = samples.project(self.components) - self.centre @ self.components
-        return np.sqrt((along**2 / self.variances).sum(axis=1))
+        return np.asarray(np.sqrt((along**2 / self.variances).sum(axis=1)))
 
     def orthogonal(self, samples: Samples) -> Array:
         """Return the distance from the subspace."""
@@ -65,13 +67,28 @@ class Distances:
         inside = self.score(samples) / self.score_cutoff
         return np.maximum(inside, self.orthogonal(samples) / self.orthogonal_cutoff)
 
-    def beyond(self, samples: Samples) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-        """Return which rows exceed either cut-off."""
-        return np.asarray(self.combined(samples) > 1.0)
+    def beyond(self, samples: Samples, n_rows: float) -> NDArray[np.bool_]:
+        """Return which rows exceed either cut-off, that of the score widened for few rows.
+
+        A covariance of `n_rows` rows fits them too closely: rows it has not seen are farther out,
+        by the law of F instead of chi-squared.
+        """
+        r = self.variances.size
+        wide = 1.0
+        if n_rows > r + 2:
+            quantile = float(f_law.ppf(_LEVEL, r, n_rows - r))
+            wide = r * (n_rows**2 - 1.0) / (n_rows * (n_rows - r)) * quantile
+        limit = max(np.sqrt(wide) / self.score_cutoff, 1.0)
+        inside = self.score(samples) / self.score_cutoff > limit
+        return np.asarray(inside | (self.orthogonal(samples) > self.orthogonal_cutoff))
 
 
 def distances_for(
-    samples: Samples, weights: Array, components: Array, centred: bool, *, corrected: bool
+    samples: Samples,
+    weights: Array,
+    components: Array,
+    centred: bool,
+    sample_weight: Array | None = None,
 ) -> Distances:
     """Calibrate the distances on the rows that carry weight.
 
@@ -82,9 +99,9 @@ def distances_for(
     components : ndarray of shape (d, r)
         Orthonormal columns.
     centred : bool
-    corrected : bool
-        Whether the weights have trimmed clean rows too, so that variances under them are too
-        small: they are then scaled to the median of the distances.
+    sample_weight : ndarray of shape (n,), optional
+        Given where the weights have trimmed clean rows too, so that variances under them are too
+        small: they are then scaled to the median of the distances of all rows.
     """
     centre = samples.mean(weights) if centred else np.zeros(samples.n_features)
     along = samples.project(components) - centre @ components
@@ -97,9 +114,8 @@ def distances_for(
     found = Distances(
         centre, components @ axes, values, float(np.sqrt(chi2.ppf(_LEVEL, rank))), 1.0
     )
-    if corrected:
-        everyone = np.full(weights.size, 1.0)
-        typical = float(weighted_quantile(found.score(samples), everyone, [0.5])[0])
+    if sample_weight is not None:
+        typical = float(weighted_quantile(found.score(samples), sample_weight, [0.5])[0])
         factor = typical**2 / float(chi2.ppf(0.5, rank))
         found = Distances(centre, components @ axes, values * factor, found.score_cutoff, 1.0)
     cutoff = _orthogonal_cutoff(found.orthogonal(samples), weights)

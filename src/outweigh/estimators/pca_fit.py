@@ -103,7 +103,6 @@ class PCASettings:
     centred: bool
     refit: bool
     options: SearchOptions
-    random_state: int | np.random.RandomState | None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -137,14 +136,12 @@ def fit_pca(
     FittedPCA
     """
     bound = AUTO_BOUND if settings.contamination is None else settings.contamination
-    space = prepare_pca(
-        X, sample_weight, settings.scale, bound, settings.centred, settings.random_state
-    )
+    space = prepare_pca(X, sample_weight, settings.scale, bound, settings.centred)
     span = spanned(space, sample_weight)
     reference = _reference(space, sample_weight, bound)
     moment = span.samples.moment(reference, centred=settings.centred)
-    values = np.linalg.eigvalsh(moment.restrict(np.arange(moment.n_features)))[::-1]
-    white = is_white(values, sample_weight.sum(), space.samples.n_features, settings.n_components)
+    pooled = moment.restrict(np.arange(moment.n_features))
+    white = is_white(pooled, sample_weight.sum(), space.samples.n_features, settings.n_components)
     if not settings.refit:
         return _fit_by_descent(space, span, sample_weight, settings, callback)
     if not white:
@@ -189,9 +186,7 @@ def _fit_by_descent(
         float(sample_weight.sum()),
     )
     for _ in range(_COUNTS):
-        found = _descend(
-            space, where, sample_weight, SparseReader(counts), settings, callback
-        )
+        found = _descend(space, where, sample_weight, SparseReader(counts), settings, callback)
         before = counts
         counts = count_significant(
             problem.excess(found.weights),
@@ -304,7 +299,7 @@ def _fit_by_volume(
     if settings.n_nonzero is not None:
         components = _sparse_components(space, components, found.weights, settings)
     distances = distances_for(
-        space.samples, found.weights, span.lift(found.leading), settings.centred, corrected=True
+        space.samples, found.weights, span.lift(found.leading), settings.centred, sample_weight
     )
     domain = CappedSimplex.from_contamination(sample_weight, found.bound + 1e-12)
     domain = domain.pruned(space.pruned)

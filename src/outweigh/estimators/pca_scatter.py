@@ -16,8 +16,8 @@ from outweigh.separation import weighted_quantile
 __all__ = ["robust_scatter", "robust_variance"]
 
 _MAD_TO_SD = 1.4826
-_MAX_ITER = 100
-_RTOL = 1e-6
+_MAX_ITER = 300
+_RTOL = 1e-11
 
 
 def robust_variance(values: Array, sample_weight: Array, tuning: float = 0.5) -> float:

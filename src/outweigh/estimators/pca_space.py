@@ -7,13 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from outweigh.estimators.preparation import Standardizer, standardizer_for
+from outweigh.estimators.components import top_eigenvectors
+from outweigh.estimators.preparation import Standardizer
 from outweigh.forms import Form
 from outweigh.moments import DenseSamples
 from outweigh.moments.span import column_energy, in_span
 from outweigh.protocols import Array, Indices
-from outweigh.pruning import pruned_rows
-from outweigh.scaling import robust_scales
+from outweigh.pruning import midmean, pruned_rows
+from outweigh.scaling import looks_unit_noise, robust_scales
 from outweigh.separation import Cut, weighted_quantile
 
 __all__ = ["Coordinates", "PCASpace", "is_white", "prepare_pca", "screened", "spanned"]
@@ -81,7 +82,6 @@ def prepare_pca(
     scale: str | Array | None,
     contamination: float,
     centred: bool,
-    random_state: int | np.random.RandomState | None,
 ) -> PCASpace:
     """Bring rows to the units of their noise level and zero those that are absurdly far out.
 
@@ -96,19 +96,13 @@ def prepare_pca(
         At most this share of the sample weight is pruned.
     centred : bool
         Whether the origin is free; else it is zero.
-    random_state : int, RandomState or None
     """
-    standardizer = standardizer_for(X, sample_weight, scale, random_state)
-    if not centred:
-        used = np.flatnonzero(X.any(axis=0))
-        scales = np.ones(X.shape[1])
-        scales[standardizer.columns] = standardizer.scale
-        standardizer = Standardizer(used, np.zeros(used.size), scales[used])
-    if standardizer.columns.size == 0:
+    if np.array_equal(X.max(axis=0), X.min(axis=0)):
         raise ValueError(
             "X: all rows are equal, so there is no direction of variance; "
             "principal components need at least two different rows"
         )
+    standardizer = _standardizer(X, sample_weight, scale, centred)
     rows = standardizer.apply(X)
     level = _noise_level(rows, sample_weight)
     rows /= level
@@ -143,39 +137,62 @@ def screened(space: PCASpace, weights: Array) -> Coordinates:
     return Coordinates(samples.columns(columns), columns=columns, n_features=samples.n_features)
 
 
-def is_white(
-    variances: Array, n_samples: float, n_features: int, n_components: int
-) -> bool:
-    """Tell whether eigenvalues, some spikes set aside, could be those of white noise.
+def is_white(moment: Array, n_samples: float, n_features: int, n_components: int) -> bool:
+    """Tell whether a covariance, some spikes set aside, could be that of white noise.
 
     For white noise the mean square of the eigenvalues is 1 + d/n times their squared mean. The
     test allows for twice the second term, as heavy tails and outliers add to it.
 
     Parameters
     ----------
-    variances : ndarray
-        Eigenvalues in decreasing order; those that are missing are zero.
+    moment : ndarray of shape (d', d')
+        In units of the noise level of a typical column and in an orthonormal basis of the span of
+        the rows; other eigenvalues are zero.
     n_samples : float
     n_features : int
+        The number d of features, at least d'.
     n_components : int
 
     Examples
     --------
     >>> import numpy as np
     >>> X = np.random.default_rng(0).normal(size=(500, 50))
-    >>> values = np.linalg.eigvalsh(X.T @ X / 500)[::-1]
-    >>> is_white(values, 500, 50, 1), is_white(values * 0.9 ** np.arange(50), 500, 50, 1)
+    >>> uneven = X * 0.9 ** np.arange(50)
+    >>> is_white(X.T @ X / 500, 500, 50, 1), is_white(uneven.T @ uneven / 500, 500, 50, 1)
     (True, False)
     """
     aside = n_components + _SPIKES_SET_ASIDE
-    if n_samples < _MIN_ROWS or n_features < _MIN_FEATURES + aside or variances.size <= aside:
+    if n_samples < _MIN_ROWS or n_features < _MIN_FEATURES + aside or moment.shape[0] <= aside:
         return False
-    bulk = np.maximum(variances[aside:], 0.0)
-    count = n_features - aside
-    if bulk.sum() <= 0.0:
+    vectors = top_eigenvectors(moment, aside, rough=True)
+    spikes = np.einsum("ij,ij->j", vectors, moment @ vectors)
+    total = float(np.trace(moment) - spikes.sum())
+    squares = float(np.square(moment).sum() - np.square(spikes).sum())
+    if total <= 0.0:
         return False
-    ratio = count * float(bulk @ bulk) / float(bulk.sum()) ** 2
-    return ratio <= 1.1 + 2.0 * n_features / n_samples
+    # In units of the noise level; strong components common to all columns raise that far above.
+    level = total / (n_features - aside)
+    ratio = squares / (n_features - aside) / level**2
+    return 0.5 <= level <= 2.0 and ratio <= 1.1 + 2.0 * n_features / n_samples
+
+
+def _standardizer(
+    X: NDArray[np.float64], sample_weight: Array, scale: str | Array | None, centred: bool
+) -> Standardizer:
+    """Return the map to scaled columns about a robust centre, or about zero."""
+    lowest = X.min(axis=0) if centred else np.zeros(X.shape[1])
+    columns = np.flatnonzero((X.max(axis=0) != lowest) | (X.min(axis=0) != lowest))
+    part = X[:, columns]
+    scales = np.ones(columns.size)
+    if isinstance(scale, str):
+        by_deviation, by_deciles = robust_scales(part, sample_weight)
+        if scale == "mad" or not looks_unit_noise(by_deviation, by_deciles):
+            fallback = np.where(by_deciles > 0, by_deciles, 1.0)
+            scales = np.where(by_deviation > 0, by_deviation, fallback)
+    elif scale is not None:
+        scales = np.asarray(scale, dtype=np.float64)[columns]
+    origin = midmean(part, sample_weight) if centred else np.zeros(columns.size)
+    return Standardizer(columns, origin, scales)
 
 
 def _noise_level(rows: Array, sample_weight: Array) -> float:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import check_random_state
 
 from outweigh.moments import DenseSamples
 from outweigh.protocols import Array
@@ -29,11 +28,16 @@ _NEAR_ORIGIN = 10.0
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Standardizer:
-    """The map from a row of X to the units of the noise: z = (x[columns] - origin) / scale."""
+    """The map from a row of X to the units of the noise: z = (x[columns] - origin) / scale.
+
+    Where the correlations R of clean rows are known, further to R^(-1/2) z: uncorrelated, and as
+    close to the features themselves as uncorrelated ones can be, so what is sparse stays so.
+    """
 
     columns: NDArray[np.intp]
     origin: Array
     scale: Array
+    whitener: Array | None = None
 
     def apply(self, X: NDArray[np.floating]) -> Array:
         """Return the standardised rows, shape (n, len(columns)), huge values clipped."""
@@ -47,17 +51,28 @@ class Standardizer:
         return self._shifted(X)
 
     def _shifted(self, X: NDArray[np.floating]) -> Array:
-        part = X if self.columns.size == X.shape[1] else X[:, self.columns]
+        return self.standardize(X if self.columns.size == X.shape[1] else X[:, self.columns])
+
+    def standardize(self, part: NDArray[np.floating]) -> Array:
+        """Return rows of the columns alone in the units of the noise."""
         with np.errstate(over="ignore"):
             if np.any(self.origin != 0.0):
                 part = np.subtract(part, self.origin, dtype=np.float64)
             if np.any(self.scale != 1.0):
                 part = np.divide(part, self.scale, dtype=np.float64)
+        if self.whitener is not None:
+            part = np.clip(part, -_INFINITE, _INFINITE) @ self.whitener
         return np.asarray(part, dtype=np.float64)
+
+    def restore(self, z: Array) -> Array:
+        """Return a point in the units of the noise in those of X, on the columns."""
+        if self.whitener is not None:
+            z = np.asarray(np.linalg.solve(self.whitener, z), dtype=np.float64)
+        return np.asarray(z * self.scale + self.origin)
 
     def rescaled(self, factor: Array) -> Standardizer:
         """Return the map with every scale multiplied by `factor`."""
-        return Standardizer(self.columns, self.origin, self.scale * factor)
+        return replace(self, scale=self.scale * factor)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -79,7 +94,6 @@ def standardizer_for(
     X: NDArray[np.float64],
     sample_weight: Array,
     scale: str | Array | None,
-    random_state: int | np.random.RandomState | None,
 ) -> tuple[Standardizer, Array]:
     """Return the map to the units of the noise, before any weights are known, and a centre.
 
@@ -89,12 +103,9 @@ def standardizer_for(
     sample_weight : ndarray of shape (n,)
         Positive.
     scale : {"auto", "mad"}, array of shape (d,) or None
-    random_state : int, RandomState or None
-        Chooses the rows that the origin is read off when there are very many.
     """
     columns = _varying(X)
-    order = check_random_state(0 if random_state is None else random_state).permutation(X.shape[0])
-    part, weight = _rows(X, sample_weight, order[:_ROWS_FOR_ORIGIN], columns)
+    part, weight = _spread_rows(X, sample_weight, columns, _ROWS_FOR_ORIGIN)
     scales = np.ones(columns.size)
     if (
         isinstance(scale, str)
@@ -102,7 +113,7 @@ def standardizer_for(
         and (scale == "mad" or not looks_unit_noise(*robust_scales(part, weight)))
     ):
         n_rows = max(_ROWS_FOR_ORIGIN, _VALUES_FOR_SCALE // columns.size)
-        more, more_weight = _rows(X, sample_weight, order[:n_rows], columns)
+        more, more_weight = _spread_rows(X, sample_weight, columns, n_rows)
         scales = _positive(*robust_scales(more, more_weight), more)
     elif scale is not None and not isinstance(scale, str):
         scales = np.asarray(scale, dtype=np.float64)[columns]
@@ -126,7 +137,7 @@ def prepare(
         In the units of X; rows far from it may be pruned, see `without_pruned`.
     """
     samples = DenseSamples(standardizer.view(X))
-    z = (centre - standardizer.origin) / standardizer.scale
+    z = standardizer.standardize(centre[None, :])[0]
     radius_sq = pruning_radius_sq(float(sample_weight.sum()), max(samples.n_features, 1))
     return Prepared(standardizer, centre, samples, radius_sq, samples.squared_distances(z))
 
@@ -162,17 +173,32 @@ def _varying(X: NDArray[np.float64]) -> NDArray[np.intp]:
     return np.flatnonzero(varies) if varies.any() else np.zeros(1, dtype=np.intp)
 
 
-def _rows(
-    X: NDArray[np.float64], weight: Array, chosen: NDArray[np.intp], columns: NDArray[np.intp]
+def _spread_rows(
+    X: NDArray[np.float64], sample_weight: Array, columns: NDArray[np.intp], count: int
 ) -> tuple[Array, Array]:
-    chosen = np.sort(chosen)
-    part = X if chosen.size == X.shape[0] else X[chosen]
-    part = part if columns.size == X.shape[1] else part[:, columns]
-    return part, weight[chosen]
+    """Return about `count` rows spread evenly over the data, with their weights.
+
+    They are evenly spaced in the order of a fixed projection, so the choice depends neither on the
+    order of the rows nor on where the origin is, and integer weights choose as repeated rows do.
+    """
+    rows = X if columns.size == X.shape[1] else X[:, columns]
+    total = float(sample_weight.sum())
+    if total <= count:
+        return rows, sample_weight
+    # Huge values would make every projection infinite; their order among themselves is no matter.
+    direction = np.random.default_rng(0).standard_normal(columns.size)
+    with np.errstate(over="ignore", invalid="ignore"):
+        keys = np.nan_to_num(rows @ direction, nan=np.inf)
+    order = np.argsort(keys, kind="stable")
+    cumulative = np.cumsum(sample_weight[order])
+    places = (np.arange(count) + 0.5) * (total / count)
+    chosen, times = np.unique(np.searchsorted(cumulative, places), return_counts=True)
+    return rows[order[chosen]], times.astype(np.float64)
 
 
 def _positive(by_deviation: Array, by_deciles: Array, part: Array) -> Array:
-    """Return the first positive scale of each column: deviations, deciles, or the spread."""
+    """Return the first positive scale of each column: deviations, deciles, the spread, or one."""
     with np.errstate(over="ignore"):
-        fallback = np.where(by_deciles > 0, by_deciles, part.max(axis=0) - part.min(axis=0))
+        spread = part.max(axis=0) - part.min(axis=0)
+    fallback = np.where(by_deciles > 0, by_deciles, np.where(spread > 0, spread, 1.0))
     return np.where(by_deviation > 0, by_deviation, np.minimum(fallback, np.finfo(float).max))

@@ -78,16 +78,26 @@ class RowScore:
         """
         samples = DenseSamples(self.standardizer.apply(X))
         by_loss, by_distance = self._terms(samples, None)
-        away = samples.array - self.centre
-        squares = np.maximum(away * away - 1.0, 0.0)
+        white = samples.array - self.centre
+        whitener = self.standardizer.whitener
+        away = white
+        if whitener is not None:
+            away = np.asarray(np.linalg.solve(whitener, white.T).T, dtype=np.float64)
+
+        def to_features(vectors: Array) -> Array:
+            # Products z'v of whitened rows z = Wy are sums over the features of y times Wv.
+            return vectors if whitener is None else whitener @ vectors
+
+        squares = np.maximum(away * to_features(white.T).T - 1.0, 0.0)
         parts = (_DISTANCE_GAIN / self.radius_sq * expit(by_distance))[:, None] * squares
         lost = np.zeros_like(away)
         if self._has_force:
             slope = self.force.symmetric_product(self.centre) - self.drift
-            lost += self.total * away * (self.force.symmetric_product(away.T).T / 2.0 + slope)
+            pull = self.force.symmetric_product(white.T) / 2.0 + slope[:, None]
+            lost += self.total * away * to_features(pull).T
         for cut in self.cuts:
             projected = samples.project(cut.direction)
-            side = np.sign(projected - cut.centre)[:, None] * cut.direction * away
+            side = np.sign(projected - cut.centre)[:, None] * to_features(cut.direction) * away
             side = np.maximum(side, 0.0)
             excess = np.maximum(cut.excess(projected), 0.0)
             lost += _CUT_PULL * (excess / np.maximum(side.sum(axis=1), _TINY))[:, None] * side

@@ -153,8 +153,10 @@ def _polished(
 
 
 def _use_working_set(objective: MomentObjective, options: SearchOptions) -> bool:
-    # With more than half the features in the working set, restricting them saves nothing.
-    return 0 < 2 * options.working_set <= objective.n_features
+    # With more than half the features in the working set, restricting them saves nothing; and the
+    # paper's step is too short to tell a slow round from the last.
+    fits = 0 < 2 * options.working_set <= objective.n_features
+    return fits and options.solver != "constant"
 
 
 def _descend_in_rounds(
@@ -262,7 +264,7 @@ def _rule(
     if options.stop_at_floor:
         target = floor_at(objective, domain, weights, options.kurtosis).median
     # Toward a known level impatience pays; without one, the level must close in with care.
-    return Polyak(target, tol=options.tol, growth=1.0 if options.stop_at_floor else 1.5)
+    return Polyak(target, tol=options.tol, growth=1.0 if options.stop_at_floor else 3.0)
 
 
 def _constant_step(

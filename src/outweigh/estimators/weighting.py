@@ -103,6 +103,7 @@ def find_weighting(
         prepared.radius_sq,
         result,
         separator.cuts_of(result.weights) if separator is not None else (),
+        total=float(sample_weight.sum()),
     )
     return Weighting(
         result.weights,

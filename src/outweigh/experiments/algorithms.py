@@ -33,7 +33,8 @@ from outweigh.baselines import (
     SdpMean,
     TrimmedMean,
 )
-from outweigh.estimators import RobustMean, RobustSparseMean
+from outweigh.estimators.mean import RobustMean, RobustSparseMean
+from outweigh.estimators.pca import RobustPCA, RobustSparsePCA
 
 # The palette of Okabe and Ito, which people with any colour vision can tell apart.
 BLACK, GREY = "#000000", "#777777"
@@ -106,6 +107,18 @@ def _our_mean(**options: Any) -> Build:
         if n_nonzero is None:
             return RobustMean(**settings)
         return RobustSparseMean(n_nonzero=n_nonzero, **settings)
+
+    return build
+
+
+def _our_pca(**options: Any) -> Build:
+    """Build our estimator of a component: sparse if there is a sparsity, else dense."""
+
+    def build(n_nonzero: int | None, contamination: float, random_state: int) -> Any:
+        settings = {"contamination": contamination, "random_state": random_state, **options}
+        if n_nonzero is None:
+            return RobustPCA(assume_centered=True, **settings)
+        return RobustSparsePCA(n_nonzero=n_nonzero, assume_centered=True, **settings)
 
     return build
 
@@ -199,6 +212,16 @@ _REGISTERED = (
         "None",
         line="--",
         needs_inliers=True,
+    ),
+    _components("outweigh_pca", "outweigh", _our_pca(), BLUE, "o", ours=True),
+    _components(
+        "outweigh_pca_auto",
+        "outweigh, ε unknown",
+        _our_pca(contamination="auto"),
+        SKY,
+        ".",
+        line=":",
+        ours=True,
     ),
     _components(
         "pca_filter_sparse",

@@ -105,7 +105,7 @@ def panel(summary: Summary) -> dict[str, bytes]:
         for name in experiment.algorithms:
             _draw_curve(axes, summary, ALGORITHMS[name])
         _scale(axes, summary)
-        axes.set_xlabel(_axis_name(experiment.parameter))
+        axes.set_xlabel(experiment.label or _axis_name(experiment.parameter))
         axes.set_ylabel(METRICS[experiment.metric].label)
         axes.set_title(f"{experiment.title}\n{_setting(summary)}", loc="left", linespacing=1.5)
         if axes.get_legend_handles_labels()[0]:

@@ -143,7 +143,7 @@ def parse(text: str, name: str, file: str) -> Experiment:
         suited = [m.name for m in METRICS.values() if m.task == task]
         fields.fail("metric", f"{metric!r} is not for {task}; choose from {', '.join(suited)}")
     parameter, values = _grid(fields, adversary)
-    axes = fields.table("axes", allowed=("log_x", "log_y"))
+    axes = fields.table("axes", allowed=("log_x", "log_y", "label"))
     experiment = Experiment(
         name=fields.name("name", default=name),
         title=fields.text("title", default=name),
@@ -161,6 +161,7 @@ def parse(text: str, name: str, file: str) -> Experiment:
         seed=fields.count("seed", default=0, least=0),
         log_x=axes.flag("log_x", default=False),
         log_y=axes.flag("log_y", default=True),
+        label=axes.text("label", default=""),
         quick=_quick(fields, task, parameter),
     )
     for variant in (experiment, experiment.quickly()):

@@ -118,6 +118,8 @@ class Experiment:
         Base of all seeds.
     log_x, log_y : bool
         Whether the axes of its figure are logarithmic.
+    label : str
+        What its figure calls the parameter; empty for the usual name.
     quick : Quick
         What ``quick()`` leaves.
     """
@@ -138,6 +140,7 @@ class Experiment:
     seed: int = 0
     log_x: bool = False
     log_y: bool = True
+    label: str = ""
     quick: Quick = field(default_factory=Quick)
 
     def quickly(self) -> Experiment:

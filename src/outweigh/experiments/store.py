@@ -98,9 +98,14 @@ class Store:
     def _write(self, line: Mapping[str, Any]) -> None:
         assert self._file is not None
         text = json.dumps(line, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
-        self._file.write(text.encode("ascii") + b"\n")
-        self._file.flush()
-        os.fsync(self._file.fileno())
+        try:
+            self._file.write(text.encode("ascii") + b"\n")
+            self._file.flush()
+            os.fsync(self._file.fileno())
+        except OSError as error:
+            raise ExperimentError(
+                f"{self.path}: cannot be written: {error.strerror}; all earlier records are safe"
+            ) from error
 
     def _close(self) -> None:
         if self._file is not None:

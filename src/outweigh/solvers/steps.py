@@ -49,46 +49,73 @@ class Constant:
 class Backtracking:
     """Halve the step until the objective falls; let it grow again after a success.
 
+    A descent of a nonsmooth function that insists on decrease jams at the first kink. After a jam
+    every step is accepted, at lengths that diminish like 1/sqrt(t) from the longest that worked;
+    the loop keeps the best point.
+
     Parameters
     ----------
     tol : float, default=1e-6
-        Stop when ten accepted steps together lower the objective by less than this fraction.
+        Ten steps that lower the best value by less than this fraction are a jam; a hundred after
+        it are the end.
     """
 
     tol: float = 1e-6
     finished: Status | None = field(default=None, init=False)
     _step: float = field(default=math.nan, init=False)
-    _value: float = field(default=math.inf, init=False)
+    _best: float = field(default=math.inf, init=False)
     _checkpoint: float = field(default=math.inf, init=False)
     _accepted: int = field(default=0, init=False)
     _rejected_in_a_row: int = field(default=0, init=False)
+    _longest: float = field(default=0.0, init=False)
+    _since_jam: int = field(default=-1, init=False)
 
     def decide(self, evaluation: Evaluation, gradient_norm_sq: float) -> tuple[float, bool]:
         """Accept a decrease, else retry from the last point with half the step."""
-        if evaluation.value < self._value:
-            return self._accept(evaluation.value, gradient_norm_sq), True
+        value = evaluation.value
+        if gradient_norm_sq == 0.0:
+            self.finished = Status.STATIONARY
+            return 0.0, True
+        if self._since_jam >= 0:
+            return self._diminishing(value, gradient_norm_sq), True
+        if value < self._best:
+            return self._accept(value, gradient_norm_sq), True
         self._step /= 2.0
         self._rejected_in_a_row += 1
-        if self._rejected_in_a_row > 30:
-            self.finished = Status.STATIONARY
+        if self._rejected_in_a_row > 8:
+            self._since_jam = 0
         return self._step, False
 
     def _accept(self, value: float, gradient_norm_sq: float) -> float:
         if math.isnan(self._step):
             # The first step aims at zero, the value no norm is below.
-            self._step = value / gradient_norm_sq if gradient_norm_sq > 0 else 0.0
+            self._step = value / gradient_norm_sq
         else:
+            length = self._step * math.sqrt(gradient_norm_sq)
+            self._longest = max(self._longest, length)
             self._step *= 1.5
-        self._value = value
+        self._best = value
         self._rejected_in_a_row = 0
-        self._accepted += 1
-        if gradient_norm_sq == 0.0:
-            self.finished = Status.STATIONARY
-        elif self._accepted % 10 == 0:
-            if self._checkpoint - value <= self.tol * value:
-                self.finished = Status.STATIONARY
-            self._checkpoint = value
+        if self._slow(10):
+            self._since_jam = 0
         return self._step
+
+    def _diminishing(self, value: float, gradient_norm_sq: float) -> float:
+        self._since_jam += 1
+        self._best = min(self._best, value)
+        if self._slow(100):
+            self.finished = Status.STATIONARY
+        length = self._longest / math.sqrt(self._since_jam)
+        return length / math.sqrt(gradient_norm_sq)
+
+    def _slow(self, period: int) -> bool:
+        """Tell, once in `period` steps, whether they lowered the best value by too little."""
+        self._accepted += 1
+        if self._accepted % period:
+            return False
+        slow = self._checkpoint - self._best <= self.tol * self._best
+        self._checkpoint = self._best
+        return slow
 
 
 @dataclass(slots=True)
@@ -108,7 +135,7 @@ class Polyak:
         Stop when the rising target is within this fraction of the best value.
     patience : int, default=5
         Steps without progress before the target moves up.
-    growth : float, default=1.5
+    growth : float, default=3.0
         Factor by which the patience grows each time: the nearer the target is to the best value,
         the more steps it takes to tell that it is out of reach.
 
@@ -121,7 +148,7 @@ class Polyak:
     target: float
     tol: float = 1e-3
     patience: int = 5
-    growth: float = 1.5
+    growth: float = 3.0
     finished: Status | None = field(default=None, init=False)
     _level: float = field(default=math.nan, init=False)
     _best: float = field(default=math.inf, init=False)

@@ -1,0 +1,115 @@
+"""The estimated mean beside the plain one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils.validation import check_is_fitted
+
+from outweigh.displays.canvas import DISTRUSTED, LINE, PLAIN, TRUSTED, axes_for, plain_text
+from outweigh.estimators.base import RobustEstimator
+from outweigh.protocols import Array, Indices
+
+__all__ = ["LocationDisplay"]
+
+
+class LocationDisplay:
+    """The entries in which the robust and the plain mean are largest or differ most.
+
+    Parameters
+    ----------
+    robust, plain : ndarray of shape (d,)
+        In units of each feature's noise, so that features can be compared.
+    support : ndarray of int or None
+        The nonzero entries of a sparse estimate.
+    names : sequence of str
+
+    Attributes
+    ----------
+    ax_, figure_
+        After `plot`.
+    """
+
+    def __init__(
+        self, robust: Array, plain: Array, support: Indices | None, names: Sequence[str]
+    ) -> None:
+        self.robust = robust
+        self.plain = plain
+        self.support = support
+        self.names = names
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: RobustEstimator, X: ArrayLike, ax: Any = None, *, n_features: int = 15
+    ) -> Self:
+        """Draw the location of a fitted estimator of a mean.
+
+        Parameters
+        ----------
+        estimator : RobustMean or RobustSparseMean
+        X : array-like of shape (n_samples, n_features)
+            The rows of the fit, for their plain mean.
+        ax : matplotlib Axes, optional
+        n_features : int, default=15
+            The largest number of features to show.
+
+        Returns
+        -------
+        LocationDisplay
+        """
+        check_is_fitted(estimator)
+        if not hasattr(estimator, "location_"):
+            raise TypeError(
+                f"estimator: {type(estimator).__name__} has no location_; "
+                "ComponentsDisplay is for principal components"
+            )
+        rows = np.asarray(X, dtype=np.float64)
+        names = getattr(estimator, "feature_names_in_", None)
+        if names is None:
+            names = [f"x{j}" for j in range(rows.shape[1])]
+        scale = estimator.scale_
+        display = cls(
+            estimator.location_ / scale,
+            rows.mean(axis=0) / scale,
+            getattr(estimator, "support_", None),
+            [str(name) for name in names],
+        )
+        display.plot(ax, n_features=n_features)
+        return display
+
+    def plot(self, ax: Any = None, *, n_features: int = 15) -> Self:
+        """Draw on `ax`, or on new axes."""
+        ax = axes_for(ax)
+        shown = self._shown(n_features)
+        places = np.arange(shown.size)[::-1]
+        robust, plain = self.robust[shown], self.plain[shown]
+        ax.hlines(places, robust, plain, color=PLAIN, linewidth=0.8)
+        ax.plot(plain, places, "o", markerfacecolor="white", color=PLAIN, markersize=5,
+                label="plain mean")  # fmt: skip
+        inside = np.ones(shown.size, dtype=bool)
+        if self.support is not None:
+            inside = np.isin(shown, self.support)
+        ax.plot(robust[inside], places[inside], "o", color=TRUSTED, markersize=5,
+                label="robust" if self.support is None else "robust, in the support")  # fmt: skip
+        if not inside.all():
+            ax.plot(robust[~inside], places[~inside], "x", color=DISTRUSTED, markersize=5,
+                    label="set to zero")  # fmt: skip
+        ax.axvline(0.0, color=LINE, linewidth=0.6)
+        ax.set_yticks(places, [plain_text(self.names[j]) for j in shown])
+        ax.set(xlabel="mean, in units of each feature's noise")
+        ax.margins(y=0.06)
+        ax.legend(loc="best")
+        self.ax_ = ax
+        self.figure_ = ax.figure
+        return self
+
+    def _shown(self, n_features: int) -> Indices:
+        size = np.maximum(np.abs(self.robust), np.abs(self.robust - self.plain))
+        if self.support is not None:
+            # The estimate itself comes first, then what it would have been without the weights.
+            size = size + np.where(self.robust != 0.0, size.max(initial=0.0), 0.0)
+        chosen = np.argsort(-size, kind="stable")[:n_features]
+        return np.asarray(chosen, dtype=np.intp)

@@ -1,0 +1,95 @@
+"""The weight of each row, trusted and distrusted."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from outweigh.displays.canvas import DISTRUSTED, LINE, TRUSTED, axes_for
+from outweigh.estimators.base import RobustEstimator
+from outweigh.protocols import Array
+
+__all__ = ["WeightsDisplay"]
+
+
+class WeightsDisplay:
+    """What each row counts, in units of an equal share.
+
+    Parameters
+    ----------
+    weights : ndarray of shape (n,)
+        In units of 1/n: one for a row that counts as in a plain mean.
+    flagged : ndarray of bool, shape (n,)
+    cap : float
+        The largest weight allowed, in the same units.
+
+    Attributes
+    ----------
+    ax_, figure_
+        After `plot`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from outweigh import RobustMean
+    >>> from outweigh.displays import WeightsDisplay
+    >>> X = np.random.default_rng(0).standard_normal((200, 5))
+    >>> X[:10] += 5.0
+    >>> est = RobustMean().fit(X)
+    >>> display = WeightsDisplay.from_estimator(est, X)  # doctest: +SKIP
+    """
+
+    def __init__(self, weights: Array, flagged: NDArray[np.bool_], cap: float) -> None:
+        self.weights = weights
+        self.flagged = flagged
+        self.cap = cap
+
+    @classmethod
+    def from_estimator(cls, estimator: RobustEstimator, X: ArrayLike, ax: Any = None) -> Self:
+        """Draw the weights of a fitted estimator.
+
+        Parameters
+        ----------
+        estimator : estimator
+            Fitted on X.
+        X : array-like of shape (n_samples, n_features)
+        ax : matplotlib Axes, optional
+
+        Returns
+        -------
+        WeightsDisplay
+        """
+        check_is_fitted(estimator)
+        flagged = np.asarray(estimator.predict(X) == -1)
+        if flagged.size != estimator.weights_.size:
+            raise ValueError(
+                f"X must hold the {estimator.weights_.size} rows of the fit; got {flagged.size}"
+            )
+        cap = 1.0 / (1.0 - float(estimator.contamination_bound_))
+        display = cls(estimator.weights_ * flagged.size, flagged, cap)
+        display.plot(ax)
+        return display
+
+    def plot(self, ax: Any = None) -> Self:
+        """Draw on `ax`, or on new axes."""
+        ax = axes_for(ax)
+        rows = np.arange(1, self.weights.size + 1)
+        for chosen, colour, marker, name in (
+            (~self.flagged, TRUSTED, ".", "trusted"),
+            (self.flagged, DISTRUSTED, "x", "distrusted"),
+        ):
+            if chosen.any():
+                ax.plot(
+                    rows[chosen], self.weights[chosen], marker, color=colour, markersize=4,
+                    label=f"{name} ({chosen.sum()})", rasterized=True,
+                )  # fmt: skip
+        ax.axhline(self.cap, color=LINE, linewidth=0.7, linestyle=":", label="largest allowed")
+        ax.set(xlabel="row", ylabel="weight (1: as in a plain mean)")
+        ax.set_ylim(-0.05 * self.cap, 1.25 * self.cap)
+        ax.legend(loc="upper center", ncols=3, handletextpad=0.3, columnspacing=1.0)
+        self.ax_ = ax
+        self.figure_ = ax.figure
+        return self
