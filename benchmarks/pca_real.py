@@ -1,4 +1,4 @@
-"""Real data: rows of one class contaminated by another; the share of contaminants among the flagged.
+"""Real data: rows of one class contaminated by another, and who finds the contaminants.
 
 python -m benchmarks.pca_real [--pairs N]
 """

@@ -35,11 +35,13 @@ ROOMS = (
     "pruning",
     "separation",
     "estimators",
+    "model_file",
     "baselines",
     "experiments",
     "displays",
     "io",
     "report",
+    "fit_report",
     "cli",
 )
 

@@ -21,7 +21,14 @@ from numpy.typing import NDArray
 from outweigh.estimators.explanation import Explanation
 from outweigh.protocols import Array
 
-__all__ = ["DataError", "Table", "explanation_frame", "read_table", "weights_frame"]
+__all__ = [
+    "DataError",
+    "Table",
+    "explanation_frame",
+    "named_frame",
+    "read_table",
+    "weights_frame",
+]
 
 MAX_GIGABYTES = 4.0
 """Files larger than this are refused unless more is allowed."""
@@ -71,6 +78,7 @@ def read_table(
     drop_missing: bool = False,
     delimiter: str | None = None,
     max_gigabytes: float = MAX_GIGABYTES,
+    min_rows: int = 2,
 ) -> Table:
     r"""Read the numeric columns of a CSV, TSV, Parquet, .npy or .npz file, or of standard input.
 
@@ -89,6 +97,8 @@ def read_table(
         Between the cells of a text file; a tab for .tsv and a comma for others by default.
     max_gigabytes : float, default=4.0
         Larger files are refused.
+    min_rows : int, default=2
+        Fewer usable rows are refused.
 
     Returns
     -------
@@ -120,7 +130,7 @@ def read_table(
             frame, row_names = _text_frame(content, name, delimiter), None
     except (OSError, UnicodeDecodeError, EOFError) as error:
         raise DataError(f"{name}: cannot be read as {kind}: {_one_line(error)}") from error
-    return _table(frame, row_names, name, columns, id_column, drop_missing)
+    return _table(frame, row_names, name, columns, id_column, drop_missing, min_rows)
 
 
 def explanation_frame(explanation: Explanation) -> Any:
@@ -145,6 +155,13 @@ def explanation_frame(explanation: Explanation) -> Any:
             "share": explanation.shares.ravel(),
             "deviation": explanation.deviations.ravel(),
         }
+    )
+
+
+def named_frame(values: Array, names: Sequence[str], labels: Sequence[str] | None = None) -> Any:
+    """Return numbers as a pandas DataFrame with names for columns and, if given, rows."""
+    return _pandas("a DataFrame").DataFrame(
+        values, columns=list(names), index=None if labels is None else list(labels), copy=False
     )
 
 
@@ -306,6 +323,7 @@ def _table(
     columns: Sequence[str] | None,
     id_column: str | None,
     drop_missing: bool,
+    min_rows: int,
 ) -> Table:
     known = list(frame.columns)
     _refuse_unknown(name, [*(columns or []), *([id_column] if id_column else [])], known)
@@ -336,8 +354,8 @@ def _table(
     if bad.any():
         values = values[~bad]
         labels = [label for label, left in zip(labels, bad, strict=True) if not left]
-    if values.shape[0] < 2:
-        raise DataError(f"{name}: {values.shape[0]} usable rows; at least 2 are needed")
+    if values.shape[0] < min_rows:
+        raise DataError(f"{name}: {values.shape[0]} usable rows; at least {min_rows} are needed")
     return Table(values, chosen, labels, id_column, dropped, int(bad.sum()), name)
 
 

@@ -12,14 +12,17 @@ from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 
 from outweigh.cli.exit_codes import BAD_INPUT, INTERRUPTED, OK
+from outweigh.cli.file_commands import OneLineParser, run
+from outweigh.cli.fit_arguments import add_fit, add_score
 from outweigh.experiments.errors import ExperimentError
 
 _ABOUT = """\
-Means and principal components of data that you cannot trust: see the library at work, and
-check what is claimed about it."""
+Means and principal components of data that you cannot trust: fit your own files, see the library
+at work, and check what is claimed about it."""
 
 _EPILOG = """\
 examples:
+  outweigh fit mean data.csv --report page.html    your own data, and which rows not to trust
   outweigh demo                                    what it is about, in under a minute
   outweigh list                                    panels, algorithms and adversaries
   outweigh reproduce --quick --report              every panel, few points
@@ -80,7 +83,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def build_parser() -> argparse.ArgumentParser:
     """Return the parser of the command line."""
-    parser = argparse.ArgumentParser(
+    parser = OneLineParser(
         prog="outweigh",
         description=_ABOUT,
         epilog=_EPILOG,
@@ -88,6 +91,9 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"outweigh {_version()}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+
+    add_fit(commands)
+    add_score(commands)
 
     demo = commands.add_parser(
         "demo",
@@ -161,6 +167,8 @@ def _add_figures(parser: argparse.ArgumentParser, default: str) -> None:
 
 
 def _dispatch(arguments: argparse.Namespace) -> int:
+    if arguments.command in ("fit", "score"):
+        return run(arguments)
     if arguments.command == "demo":
         from outweigh.cli.demo import demo
 

@@ -51,7 +51,7 @@ def png(ax: Any, dots_per_inch: int = 160) -> bytes:
 
 
 def plain_text(name: object) -> str:
-    """Return a name in which matplotlib finds no mathematics, cut where it is long.
+    r"""Return a name in which matplotlib finds no mathematics, cut where it is long.
 
     Examples
     --------

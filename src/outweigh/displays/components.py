@@ -72,7 +72,7 @@ class ComponentsDisplay:
             for number, component in enumerate(self.components):
                 ax.bar(places + number * width, component[loaded], width=width,
                        label=f"component {number + 1}")  # fmt: skip
-            names = [plain_text(self.names[j]) for j in loaded]
+            names = [plain_text(self.names[j]) for j in loaded.tolist()]
             ax.set_xticks(places + 0.4 - width / 2, names, rotation=45, ha="right")
         else:
             for number, component in enumerate(self.components):

@@ -17,7 +17,10 @@ __all__ = ["LocationDisplay"]
 
 
 class LocationDisplay:
-    """The entries in which the robust and the plain mean are largest or differ most.
+    """The nonzero entries of a sparse mean, or those of a mean that outliers moved most.
+
+    A sparse mean is drawn as it is, and one that is not relative to itself: where it lies says
+    nothing about outliers, how far the plain mean is from it does.
 
     Parameters
     ----------
@@ -86,6 +89,8 @@ class LocationDisplay:
         shown = self._shown(n_features)
         places = np.arange(shown.size)[::-1]
         robust, plain = self.robust[shown], self.plain[shown]
+        if self.support is None:
+            robust, plain = robust - robust, plain - robust
         ax.hlines(places, robust, plain, color=PLAIN, linewidth=0.8)
         ax.plot(plain, places, "o", markerfacecolor="white", color=PLAIN, markersize=5,
                 label="plain mean")  # fmt: skip
@@ -99,7 +104,8 @@ class LocationDisplay:
                     label="set to zero")  # fmt: skip
         ax.axvline(0.0, color=LINE, linewidth=0.6)
         ax.set_yticks(places, [plain_text(self.names[j]) for j in shown])
-        ax.set(xlabel="mean, in units of each feature's noise")
+        relative = ", relative to the robust one" if self.support is None else ""
+        ax.set(xlabel=f"mean{relative}, in units of each feature's noise")
         ax.margins(y=0.06)
         ax.legend(loc="best")
         self.ax_ = ax
@@ -107,9 +113,10 @@ class LocationDisplay:
         return self
 
     def _shown(self, n_features: int) -> Indices:
-        size = np.maximum(np.abs(self.robust), np.abs(self.robust - self.plain))
+        size = np.abs(self.robust - self.plain)
         if self.support is not None:
             # The estimate itself comes first, then what it would have been without the weights.
-            size = size + np.where(self.robust != 0.0, size.max(initial=0.0), 0.0)
+            entries = np.abs(self.robust)
+            size = np.where(entries > 0.0, entries + size.max(initial=0.0), size)
         chosen = np.argsort(-size, kind="stable")[:n_features]
         return np.asarray(chosen, dtype=np.intp)

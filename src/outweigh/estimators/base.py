@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import warnings
 from abc import abstractmethod
+from html import escape
 from numbers import Integral
 from typing import Any, ClassVar, Self
 
@@ -142,6 +143,26 @@ class RobustEstimator(OutlierMixin, BaseEstimator):
     def _contributions(self, X: NDArray[np.float64]) -> tuple[Array, Array, Indices]:
         """Return how much each column counts against each row, how far out it is, the columns."""
         return *self._score.contributions(X), self._score.standardizer.columns
+
+    def _repr_html_inner(self) -> str:
+        return self._verdict_html() + str(super()._repr_html_inner())
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
+        bundle: dict[str, str] = super()._repr_mimebundle_(**kwargs)
+        if "text/html" in bundle:
+            bundle["text/html"] = self._verdict_html() + bundle["text/html"]
+        return bundle
+
+    def _verdict_html(self) -> str:
+        """Return the verdict of a fitted estimator, for a notebook."""
+        certificate = getattr(self, "certificate_", None)
+        if certificate is None:
+            return ""
+        colour = "#2e7d43" if certificate.clean else "#b26a00"
+        return (
+            f'<div style="border-left:.4em solid {colour};padding:.2em .8em;margin:.4em 0">'
+            f"{escape(certificate.verdict)}</div>"
+        )
 
     def _validate_rows(
         self, X: ArrayLike, sample_weight: ArrayLike | None

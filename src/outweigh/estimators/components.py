@@ -133,11 +133,10 @@ class SparseReader:
         found: list[Array] = []
         for k in self.n_nonzero:
             left = _deflated(excess, *found)
-            pool = self._candidates(left, k)
-            pool += [_turned(left, u, samples, sample_weight) for u in pool]
-            projected = samples.project(np.column_stack(pool))
-            variances = [robust_variance(column, sample_weight) for column in projected.T]
-            found.append(pool[int(np.argmax(variances))])
+            best = _of_most_variance(self._candidates(left, k), samples, sample_weight)
+            # On the same features outliers may have turned it away from the clean direction.
+            turned = _turned(left, best, samples, sample_weight)
+            found.append(_of_most_variance([best, turned], samples, sample_weight))
         return np.column_stack(found)
 
     def best(self, excess: Array) -> Array:
@@ -299,6 +298,12 @@ def orthonormal(columns: Array) -> Array:
     """Return an orthonormal basis of the span of some columns."""
     left, strengths, _ = np.linalg.svd(columns, full_matrices=False)
     return np.asarray(left[:, strengths > 1e-8 * max(float(strengths.max(initial=0.0)), 1e-300)])
+
+
+def _of_most_variance(pool: list[Array], samples: Samples, sample_weight: Array) -> Array:
+    projected = samples.project(np.column_stack(pool))
+    variances = [robust_variance(column, sample_weight) for column in projected.T]
+    return pool[int(np.argmax(variances))]
 
 
 def _turned(excess: Array, u: Array, samples: Samples, sample_weight: Array) -> Array:

@@ -40,6 +40,7 @@ from outweigh.estimators.pca import RobustPCA, RobustSparsePCA
 BLACK, GREY = "#000000", "#777777"
 BLUE, SKY, GREEN = "#0072B2", "#56B4E9", "#009E73"
 ORANGE, VERMILLION, PURPLE = "#E69F00", "#D55E00", "#CC79A7"
+YELLOW = "#F0E442"
 
 Build = Callable[[int | None, float, int], Any]
 """``build(n_nonzero, contamination, random_state)`` -> an unfitted estimator."""
@@ -201,7 +202,7 @@ _REGISTERED = (
     ),
     _mean("min_cov_det", "MinCovDet", _uses(MinCovDetMean, _K, _SEED), PURPLE, "p"),
     _mean("geometric_median", "geometric median", _uses(GeometricMedian, _K), PURPLE, "<"),
-    _mean("median", "coordinatewise median", _uses(CoordinatewiseMedian, _K), GREEN, ">"),
+    _mean("median", "coordinatewise median", _uses(CoordinatewiseMedian, _K), YELLOW, ">"),
     _mean("trimmed", "trimmed mean", _uses(TrimmedMean, _K, _EPS), PURPLE, "d"),
     _mean("empirical", "empirical mean", _uses(EmpiricalMean, _K), GREY, "x"),
     _components(

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from outweigh.experiments.algorithms import ALGORITHMS, Algorithm
+from outweigh.experiments.algorithms import ALGORITHMS, BLACK, YELLOW, Algorithm
 from outweigh.experiments.errors import ExperimentError
 from outweigh.experiments.metrics import METRICS
 from outweigh.experiments.summary import Summary
@@ -153,12 +153,19 @@ def _draw_curve(axes: Any, summary: Summary, algorithm: Algorithm) -> None:
         marker=algorithm.marker,
         linestyle=algorithm.line,
         linewidth=1.8 if algorithm.ours else 1.0,
-        markeredgecolor=algorithm.colour if algorithm.marker == "x" else "white",
+        markeredgecolor=_edge(algorithm),
         markeredgewidth=1.0 if algorithm.marker == "x" else 0.5,
         markersize=5.0 if algorithm.ours else 4.2,
         label=algorithm.label,
         zorder=front,
     )
+
+
+def _edge(algorithm: Algorithm) -> str:
+    """Choose the colour of the rim of a marker: dark around yellow, which is pale on white."""
+    if algorithm.colour == YELLOW:
+        return BLACK
+    return algorithm.colour if algorithm.marker == "x" else "white"
 
 
 def _scale(axes: Any, summary: Summary) -> None:

@@ -51,7 +51,9 @@ class LastSecondMoment:
         moved = np.flatnonzero(np.abs(change) > 1e-12 * weights.max())
         if moved.size > _UPDATE_BELOW * weights.size:
             return self._remember(weights, second_moment(rows, weights, dtype))
-        total = np.multiply(self.matrix, factor, dtype=dtype).T
+        # In place: what is returned is a copy, so no third array of its size is needed.
+        self.matrix *= dtype(factor)
+        total = self.matrix.T
         for sign in (1.0, -1.0):
             part = moved[sign * change[moved] > 0]
             _add_weighted(total, rows, part, np.sqrt(sign * change[part]), sign)

@@ -1,0 +1,146 @@
+"""The arguments of ``outweigh fit`` and ``outweigh score``."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from outweigh.io import MAX_GIGABYTES
+
+KINDS = ("mean", "sparse-mean", "pca", "sparse-pca")
+
+_FIT = """\
+Estimates a mean or principal components from the numeric columns of FILE, and says which rows it
+distrusts and why. FILE is CSV, TSV, Parquet, .npy or .npz, or - for standard input."""
+
+_FIT_EPILOG = """\
+examples:
+  outweigh fit mean measurements.csv --report report.html
+  outweigh fit sparse-mean genes.parquet --id-column patient --weights weights.csv
+  outweigh fit pca spectra.csv --components 2 --contamination 0.1
+  outweigh fit mean old.csv --save model.outweigh && outweigh score model.outweigh new.csv"""
+
+_SCORE = """\
+Scores the rows of FILE with a model that `outweigh fit --save` wrote, and says which are to be
+distrusted and why."""
+
+
+def add_fit(commands: Any) -> None:
+    """Add ``fit`` to the commands."""
+    fit = commands.add_parser(
+        "fit",
+        help="a robust mean or components from a file, and the rows not to trust",
+        description=_FIT,
+        epilog=_FIT_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    fit.add_argument("kind", choices=KINDS, help="what to estimate")
+    _add_reading(fit)
+    what = fit.add_argument_group("the estimate")
+    what.add_argument(
+        "--contamination",
+        type=_share,
+        default="auto",
+        metavar="SHARE",
+        help="the largest share of wrong rows, 0 to 0.5 (default: auto, it is estimated)",
+    )
+    what.add_argument(
+        "--n-nonzero",
+        type=_count,
+        default="auto",
+        metavar="K",
+        help="nonzero entries of a sparse estimate (default: auto)",
+    )
+    what.add_argument(
+        "--components",
+        type=_count,
+        default=1,
+        metavar="N",
+        help="number of principal components (default: 1)",
+    )
+    what.add_argument(
+        "--scale",
+        choices=("auto", "mad", "none"),
+        default=None,
+        help="the noise of each column (default: auto for means, none for components)",
+    )
+    what.add_argument(
+        "--covariance",
+        metavar="FILE",
+        help="a square table, the covariance of clean rows, where columns are correlated",
+    )
+    what.add_argument(
+        "--trusted",
+        metavar="FILE",
+        help="rows that you trust, with the same columns; their covariance is used as above",
+    )
+    out = fit.add_argument_group("output")
+    out.add_argument("--out", metavar="FILE", help="the result, as .json or .csv")
+    out.add_argument("--weights", metavar="FILE", help="weight and score of every row, as .csv")
+    out.add_argument("--report", metavar="FILE", help="one HTML page with everything")
+    out.add_argument("--save", metavar="FILE", help="the fitted model, for `outweigh score`")
+    _add_common(out)
+    fit.set_defaults(run="fit")
+
+
+def add_score(commands: Any) -> None:
+    """Add ``score`` to the commands."""
+    score = commands.add_parser(
+        "score",
+        help="score new rows with a saved model",
+        description=_SCORE,
+    )
+    score.add_argument("model", metavar="MODEL", help="a file that `outweigh fit --save` wrote")
+    _add_reading(score, columns=False)
+    out = score.add_argument_group("output")
+    out.add_argument("--out", metavar="FILE", help="score and reasons of every row, as .csv")
+    _add_common(out)
+    score.set_defaults(run="score")
+
+
+def _add_reading(parser: argparse.ArgumentParser, columns: bool = True) -> None:
+    parser.add_argument("file", metavar="FILE", help="the rows; - reads standard input")
+    reading = parser.add_argument_group("reading FILE")
+    if columns:
+        reading.add_argument(
+            "--columns", metavar="A,B,...", help="columns to use (default: all numeric ones)"
+        )
+    reading.add_argument("--id-column", metavar="NAME", help="the column that names the rows")
+    reading.add_argument(
+        "--drop-missing", action="store_true", help="leave rows with missing values out"
+    )
+    reading.add_argument(
+        "--delimiter", metavar="C", help="between cells (default: a tab for .tsv, else a comma)"
+    )
+    reading.add_argument(
+        "--max-gigabytes",
+        type=float,
+        default=MAX_GIGABYTES,
+        metavar="GB",
+        help=f"refuse larger files (default: {MAX_GIGABYTES:g})",
+    )
+
+
+def _add_common(group: Any) -> None:
+    group.add_argument("--force", action="store_true", help="overwrite files that exist")
+    group.add_argument("--debug", action="store_true", help="show where an error comes from")
+
+
+def _share(text: str) -> float | str:
+    if text == "auto":
+        return text
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0.0 <= value < 0.5:
+        raise argparse.ArgumentTypeError(f"must be auto or a number from 0 to 0.5, got {text!r}")
+    return value
+
+
+def _count(text: str) -> int | str:
+    if text == "auto":
+        return text
+    if not (text.isascii() and text.isdigit() and int(text) > 0):
+        raise argparse.ArgumentTypeError(f"must be a whole number of at least 1, got {text!r}")
+    return int(text)

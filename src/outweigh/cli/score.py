@@ -1,0 +1,57 @@
+"""``outweigh score``: which rows of a new file are to be distrusted, by a saved model."""
+
+from __future__ import annotations
+
+import argparse
+
+import numpy as np
+
+from outweigh.cli.exit_codes import OK
+from outweigh.cli.fit import _clean, _notes, _short, _unescaped
+from outweigh.cli.outputs import check_outputs, write
+from outweigh.io import DataError, named_frame, read_table, weights_frame
+from outweigh.model_file import load_model
+
+__all__ = ["score"]
+
+_ROWS = 10
+
+
+def score(arguments: argparse.Namespace) -> int:
+    """Run the command."""
+    if arguments.out and not arguments.out.lower().endswith(".csv"):
+        raise DataError(f"--out: {arguments.out}: the name must end in .csv")
+    check_outputs({"--out": arguments.out}, arguments.file, arguments.force)
+    model = load_model(arguments.model)
+    names = [str(name) for name in getattr(model, "feature_names_in_", ())]
+    table = read_table(
+        arguments.file,
+        columns=names or None,
+        id_column=arguments.id_column,
+        drop_missing=arguments.drop_missing,
+        delimiter=_unescaped(arguments.delimiter),
+        max_gigabytes=arguments.max_gigabytes,
+        min_rows=1,
+    )
+    rows = named_frame(table.values, table.columns, table.labels) if names else table.values
+    found = model.explain(rows)
+    n = len(table.labels)
+    print(f"{type(model).__name__} from {arguments.model} on {table.source}: {n:,} rows")
+    for note in _notes(table):
+        print(f"  {note}")
+    print(f"\n{len(found):,} of {n:,} rows ({len(found) / n:.1%}) are distrusted.")
+    labels = [table.labels[i] for i in found.rows]
+    for i in range(min(len(found), _ROWS)):
+        print(f"  {_short(labels[i])}  {_clean(found.reasons(i))}")
+    if arguments.out:
+        scores = model.score_samples(rows)
+        flagged = np.zeros(n, dtype=bool)
+        flagged[found.rows] = True
+        frame = weights_frame(
+            table.labels, np.zeros(n), scores, flagged, table.id_column or "row"
+        ).drop(columns="weight")
+        reasons = {int(row): found.reasons(i) for i, row in enumerate(found.rows)}
+        frame["reasons"] = [reasons.get(i, "") for i in range(n)]
+        write(arguments.out, frame.to_csv(index=False))
+        print(f"\nWritten: {arguments.out}")
+    return OK

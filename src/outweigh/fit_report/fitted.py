@@ -1,0 +1,175 @@
+"""What there is to tell about a fit, gathered once for the terminal, for files and for a page."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+import numpy as np
+
+from outweigh.certificates import Certificate
+from outweigh.estimators.base import RobustEstimator
+from outweigh.estimators.explanation import Explanation
+from outweigh.protocols import Array, Indices
+
+__all__ = ["Fitted"]
+
+_REASONS = 5
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """A fitted estimator with its rows and their names.
+
+    Attributes
+    ----------
+    estimator : estimator
+        Fitted on `X`.
+    X : ndarray of shape (n, d)
+    labels : sequence of str
+        A name for each row.
+    names : sequence of str
+        A name for each feature.
+    source : str
+        Where the rows come from.
+    notes : sequence of str
+        What happened on the way: columns left out, rows dropped, warnings.
+    command : str
+        How to do it again.
+    """
+
+    estimator: RobustEstimator
+    X: Array
+    labels: Sequence[str]
+    names: Sequence[str]
+    source: str = "data"
+    notes: Sequence[str] = ()
+    command: str = ""
+
+    @property
+    def title(self) -> str:
+        """What was estimated."""
+        return {
+            "RobustMean": "robust mean",
+            "RobustSparseMean": "robust sparse mean",
+            "RobustPCA": "robust principal components",
+            "RobustSparsePCA": "robust sparse principal components",
+        }.get(type(self.estimator).__name__, type(self.estimator).__name__)
+
+    @property
+    def certificate(self) -> Certificate:
+        """The certificate of the fit."""
+        certificate: Certificate = self.estimator.certificate_
+        return certificate
+
+    @cached_property
+    def explanation(self) -> Explanation:
+        """The reasons against every distrusted row, under the names given here."""
+        found = self.estimator.explain(self.rows, top=_REASONS)
+        labels = np.array([self.labels[i] for i in found.rows], dtype=object)
+        return Explanation(
+            rows=found.rows,
+            features=found.features,
+            shares=found.shares,
+            covered=found.covered,
+            deviations=found.deviations,
+            scores=found.scores,
+            labels=labels,
+            feature_names=np.array(list(self.names), dtype=object),
+        )
+
+    @cached_property
+    def scores(self) -> Array:
+        """The score of each row."""
+        return self.estimator.score_samples(self.rows)
+
+    @property
+    def rows(self) -> Any:
+        """The rows as the estimator saw them: with names if it was given names."""
+        if not hasattr(self.estimator, "feature_names_in_"):
+            return self.X
+        from outweigh.io import named_frame
+
+        return named_frame(self.X, self.names)
+
+    @property
+    def n_distrusted(self) -> int:
+        """How many rows `predict` flags."""
+        return len(self.explanation)
+
+    @cached_property
+    def plain_mean(self) -> Array:
+        """The mean of all rows."""
+        return np.asarray(self.X.mean(axis=0))
+
+    @property
+    def is_mean(self) -> bool:
+        """Whether a mean was estimated, or components."""
+        return hasattr(self.estimator, "location_")
+
+    def largest_entries(self, count: int) -> Indices:
+        """Return the features of the estimate to show.
+
+        Of a sparse mean the nonzero entries, largest first; of a mean the entries that differ most
+        from the plain mean; both in units of the noise. Of components the largest loadings.
+        """
+        est = self.estimator
+        if not self.is_mean:
+            size = np.abs(est.components_).max(axis=0)
+            chosen = np.argsort(-size, kind="stable")[:count]
+            return np.asarray(chosen[size[chosen] > 0], dtype=np.intp)
+        size = np.abs(est.location_ - self.plain_mean) / est.scale_
+        if hasattr(est, "support_"):
+            entries = np.abs(est.location_) / est.scale_
+            size = np.where(entries > 0.0, entries + size.max(initial=0.0), size)
+        return np.asarray(np.argsort(-size, kind="stable")[:count], dtype=np.intp)
+
+    @property
+    def headline(self) -> str:
+        """The verdict in one plain sentence."""
+        certificate = self.certificate
+        n, n_rows = self.n_distrusted, len(self.labels)
+        counted = f"{n:,} of {n_rows:,} rows ({n / n_rows:.1%}) are distrusted"
+        if not getattr(certificate, "white", True):
+            return f"{counted[0].upper()}{counted[1:]}, by their distance from the bulk."
+        if not certificate.clean:
+            return f"Use with care: {counted}, and what is left does not look like clean data."
+        if n == 0:
+            return f"No evidence against any of the {n_rows:,} rows."
+        return f"{counted[0].upper()}{counted[1:]}; what is left looks like clean data."
+
+    @property
+    def advice(self) -> str:
+        """What to do where the level of clean data was not reached."""
+        again = "a higher --contamination if more rows may be wrong"
+        if not self.is_mean:
+            return f"What to do: look at the pictures and the distrusted rows, and try {again}."
+        return (
+            "What to do: if the columns are correlated, fit again with --trusted FILE (rows that "
+            "you trust) or --covariance FILE; if their noise differs, with --scale mad; or with "
+            f"{again}."
+        )
+
+    @property
+    def parameters(self) -> Mapping[str, str]:
+        """The parameters of the estimator, in words."""
+        found = {}
+        for name, value in sorted(self.estimator.get_params(deep=False).items()):
+            shown = "given" if np.ndim(value) else repr(value)
+            found[name] = shown if len(shown) <= 60 else type(value).__name__
+        return found
+
+    @property
+    def versions(self) -> Mapping[str, str]:
+        """What computed it."""
+        found = {"python": platform.python_version()}
+        for package in ("outweigh", "numpy", "scipy", "scikit-learn"):
+            try:
+                found[package] = version(package)
+            except PackageNotFoundError:
+                found[package] = "unknown"
+        return found
