@@ -21,6 +21,7 @@ SOURCE = Path(__file__).resolve().parents[1] / "src" / PACKAGE
 ROOMS = (
     "forms",
     "protocols",
+    "sum_constraints",
     "capped_simplex",
     "selection",
     "norms",

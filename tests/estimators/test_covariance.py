@@ -32,7 +32,7 @@ def truth() -> Array:
 def rows(rho: float, seed: int) -> Array:
     rng = np.random.default_rng([81, seed])
     X = rng.standard_normal((N, D)) @ np.linalg.cholesky(ar1(rho)).T + truth()
-    X[:N_WRONG, 20:26] += 1.5
+    X[:N_WRONG, [1, 8, 15, 22, 26, 33]] += [2.0, 2.0, -2.0, 2.0, -2.0, 2.0]
     return X
 
 
@@ -43,9 +43,9 @@ def fitted(kind: str, rho: float, seed: int, covariance: object):
 
 @cache
 def error_over_oracle(kind: str, rho: float) -> float:
-    """The error in units of that of the clean rows alone, mean over four samples."""
+    """The error in units of that of the clean rows alone, mean over three samples."""
     errors, oracles = [], []
-    for seed in range(4):
+    for seed in range(3):
         est = fitted(kind, rho, seed, ar1(rho))
         oracle = rows(rho, seed)[N_WRONG:].mean(axis=0)
         if kind == "sparse":
@@ -74,7 +74,7 @@ def test_with_the_true_covariance_the_clean_level_is_reached(kind: str, rho: flo
 @every_mean
 @pytest.mark.parametrize("rho", [0.6, 0.9])
 def test_without_one_the_certificate_says_so_and_what_to_do(kind: str, rho: float) -> None:
-    est = fitted(kind, rho, 0, None)
+    est = MEANS[kind](contamination=0.1, max_iter=40).fit(rows(rho, 0)[:400, :20])
     assert not est.certificate_.clean
     assert est.certificate_.verdict.startswith("stalled above the clean level")
     assert "correlated (see covariance)" in est.certificate_.verdict

@@ -62,9 +62,10 @@ def test_norms_count_the_entries_of_the_paper() -> None:
 
 def test_robust_variance_ignores_a_cluster_and_a_second_spike() -> None:
     rng = np.random.default_rng(0)
-    for wrong in (np.full(1000, 6.0), 8.0 * rng.standard_normal(1000)):
+    # Of a wide spike a share of about its bulk's width over its own stays inside the bulk.
+    for wrong, inside in ((np.full(1000, 6.0), 0.0), (8.0 * rng.standard_normal(1000), 0.25)):
         values = np.concatenate([rng.standard_normal(4000), wrong])
-        assert robust_variance(values, np.ones(5000)) == pytest.approx(1.0, rel=0.2)
+        assert robust_variance(values, np.ones(5000)) == pytest.approx(1.0, abs=0.1 + inside)
 
 
 def test_robust_scatter_is_that_of_clean_gaussians() -> None:

@@ -24,8 +24,10 @@ __all__ = ["ColouredFit", "fit_coloured", "n_leading"]
 AUTO_BOUND = 0.25
 """The contamination of the first fit where it is to be estimated."""
 
-_ROWS_PER_DIRECTION = 5
-_MAX_DIRECTIONS = 12
+# With ten rows for each direction all are used; else the leading ones, at five rows for each.
+_ROWS_FOR_ALL, _ROWS_PER_DIRECTION = 10, 5
+_MAX_DIRECTIONS = 8
+_MAX_DIAGONALS = 12
 _VARIANCE_SHARE = 0.999
 _FIRST_STEPS, _FINALISTS, _LAST_STEPS = 2, 8, 50
 _POLISH_STEPS = 10
@@ -97,10 +99,12 @@ def n_leading(n_samples: float, n_components: int, values: Array) -> int:
     values : ndarray
         Variances in decreasing order.
     """
+    rank = int(np.count_nonzero(values > _SINGULAR * values[0]))
+    if _ROWS_FOR_ALL * rank <= n_samples:
+        return max(rank, 1)
     share = np.cumsum(values) / values.sum()
     wanted = int(np.searchsorted(share, _VARIANCE_SHARE)) + 1
     allowed = max(int(n_samples / _ROWS_PER_DIRECTION), 1)
-    rank = int(np.count_nonzero(values > _SINGULAR * values[0]))
     return max(1, min(max(wanted, n_components + 1), allowed, _MAX_DIRECTIONS, rank))
 
 
@@ -150,7 +154,7 @@ def _least_volume(rows: Array, domain: CappedSimplex, centred: bool) -> tuple[Ar
 def _directions(q: int) -> list[Array]:
     """Return the axes and the diagonals between them: a set that no order of rows changes."""
     axes = np.eye(q)
-    pairs = [(i, j) for i in range(q) for j in range(i)]
+    pairs = [(i, j) for i in range(min(q, _MAX_DIAGONALS)) for j in range(i)]
     return [*axes, *(axes[i] + s * axes[j] for i, j in pairs for s in (1.0, -1.0))]
 
 

@@ -1,0 +1,137 @@
+"""The fit that the robust means share."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+from outweigh.certificates import Certificate, moreau_gradient
+from outweigh.estimators.base import RobustEstimator, warn_constant
+from outweigh.estimators.preparation import (
+    Prepared,
+    Standardizer,
+    prepare,
+    standardizer_for,
+)
+from outweigh.estimators.reference import reference_covariance, whitener_on
+from outweigh.estimators.weighting import Weighting, problem_at
+from outweigh.protocols import Array
+from outweigh.scaling import scales_are_off
+
+__all__ = ["MeanEstimator"]
+
+
+# Scales are estimated again with better weights until they change by less than this, or this often.
+_SCALE_TOLERANCE = 0.03
+_SCALE_ROUNDS = 2
+
+
+class MeanEstimator(RobustEstimator):
+    """The fit template of both means."""
+
+    location_: Array
+    covariance: object
+
+    @abstractmethod
+    def _find(self, prepared: Prepared, sample_weight: Array) -> Weighting:
+        """Return weights for samples in units of the noise."""
+
+    @abstractmethod
+    def _read_out(self, mean: Array, standardizer: Standardizer, n_effective: float) -> Array:
+        """Return the estimate on the varying columns from the weighted mean there."""
+
+    def _fit_rows(self, X: NDArray[np.float64], sample_weight: Array) -> None:
+        positive = sample_weight > 0
+        rows = X if positive.all() else X[positive]
+        weight = sample_weight[positive]
+        scale = (
+            self.scale
+            if self.scale is None or isinstance(self.scale, str)
+            else np.asarray(self.scale, dtype=np.float64)
+        )
+        known = reference_covariance(self.covariance, X.shape[1])
+        if known is not None and (scale is None or (isinstance(scale, str) and scale == "auto")):
+            scale = np.sqrt(np.diagonal(known))
+        standardizer, centre = standardizer_for(rows, weight, scale)
+        warn_constant(standardizer.columns, X.shape[1])
+        if known is not None:
+            standardizer = replace(standardizer, whitener=whitener_on(known, standardizer.columns))
+        prepared = prepare(rows, weight, standardizer, centre)
+        found = self._find(prepared, weight)
+        if isinstance(scale, str) and scale == "auto":
+            standardizer, found = self._refine_scale(rows, weight, prepared, found)
+        location = rows[0].copy()
+        n_effective = 1.0 / float(np.sum(found.weights**2 / weight))
+        weighted_mean = standardizer.restore(found.score.centre)
+        location[standardizer.columns] = self._read_out(weighted_mean, standardizer, n_effective)
+        self.location_ = location
+        self.scale_ = np.ones(X.shape[1])
+        self.scale_[standardizer.columns] = standardizer.scale
+        self._make_objective = found.make_objective
+        self._centre = centre
+        self._set_weighting(X, sample_weight, positive, found)
+
+    def _refine_scale(
+        self,
+        rows: NDArray[np.float64],
+        weight: Array,
+        prepared: Prepared,
+        found: Weighting,
+    ) -> tuple[Standardizer, Weighting]:
+        """Fit again where the weights found show that the scales were wrong."""
+        if np.all(prepared.standardizer.scale == 1.0):
+            # Data taken to be of unit noise; whether it is shows in a part of the columns.
+            n_effective = 1.0 / float(np.sum(found.weights**2 / weight))
+            kurtosis = found.samples.typical_kurtosis(found.weights)
+            d = found.samples.n_features
+            part = found.samples.columns(np.arange(0, d, max(1, d // 256)))
+            if not scales_are_off(part.variances(found.weights), n_effective, kurtosis):
+                return prepared.standardizer, found
+        standardizer = prepared.standardizer
+        for _ in range(_SCALE_ROUNDS):
+            variances = found.samples.variances(found.weights)
+            factor = np.sqrt(np.where(variances > 0, variances, 1.0))
+            if np.all(np.abs(factor - 1.0) <= _SCALE_TOLERANCE):
+                break
+            standardizer = standardizer.rescaled(factor)
+            found = self._find(prepare(rows, weight, standardizer, prepared.centre), weight)
+        return standardizer, found
+
+    def certify(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> Certificate:
+        """Return the certificate with the gradient of the Moreau envelope, which takes longer.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The rows the estimator was fitted on.
+        sample_weight : array-like of shape (n_samples,), optional
+            As in `fit`.
+
+        Returns
+        -------
+        Certificate
+        """
+        check_is_fitted(self)
+        rows = validate_data(self, X, reset=False, dtype=np.float64)
+        weight = _check_sample_weight(sample_weight, rows, dtype=np.float64)
+        if rows.shape[0] != self.weights_.size:
+            raise ValueError(
+                f"X must hold the {self.weights_.size} rows of the fit; got {rows.shape[0]}"
+            )
+        positive = weight > 0
+        prepared = prepare(rows[positive], weight[positive], self._score.standardizer, self._centre)
+        domain, objective = problem_at(
+            prepared, weight[positive], self._make_objective, self.contamination_bound_
+        )
+        weights = domain.project(self.weights_[positive])
+        return replace(self.certificate_, moreau=moreau_gradient(objective, domain, weights))
+
+    def _score_rows(self, X: NDArray[np.float64]) -> Array:
+        return self._score(X)
+
+    def _known_contamination(self) -> float | None:
+        return None if self.contamination == "auto" else float(self.contamination)
