@@ -14,7 +14,7 @@ from outweigh import RobustMean, RobustSparseMean
 
 Array = NDArray[np.float64]
 
-N, D, K, N_WRONG = 1000, 40, 5, 100
+N, D, K, N_WRONG = 800, 40, 5, 80
 MEANS = {"dense": RobustMean, "sparse": RobustSparseMean}
 every_mean = pytest.mark.parametrize("kind", MEANS)
 
@@ -74,7 +74,7 @@ def test_with_the_true_covariance_the_clean_level_is_reached(kind: str, rho: flo
 @every_mean
 @pytest.mark.parametrize("rho", [0.6, 0.9])
 def test_without_one_the_certificate_says_so_and_what_to_do(kind: str, rho: float) -> None:
-    est = MEANS[kind](contamination=0.1, max_iter=40).fit(rows(rho, 0)[:400, :20])
+    est = MEANS[kind](contamination=0.1).fit(rows(rho, 0)[:400, :20])
     assert not est.certificate_.clean
     assert est.certificate_.verdict.startswith("stalled above the clean level")
     assert "correlated (see covariance)" in est.certificate_.verdict
@@ -110,12 +110,6 @@ def test_with_another_scale_only_the_correlations_count() -> None:
     one = RobustMean(covariance=ar1(0.6), scale=np.ones(D)).fit(X)
     other = RobustMean(covariance=25.0 * ar1(0.6), scale=np.ones(D)).fit(X)
     np.testing.assert_allclose(one.location_, other.location_)
-
-
-def test_the_certificate_of_a_correlated_fit_can_be_refined() -> None:
-    X = rows(0.6, 0)
-    est = RobustMean(covariance=ar1(0.6)).fit(X)
-    assert est.certify(X).moreau is not None
 
 
 def test_an_estimator_with_a_covariance_can_be_cloned() -> None:

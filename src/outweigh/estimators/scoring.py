@@ -23,6 +23,8 @@ _LOSS_GAIN = 3.0
 _HALF = 0.5
 # What a separating cut takes from a row one deviation beyond it, in units of a row's weight.
 _CUT_PULL = 5.0
+# A feature in which a row's squared deviation is below this share of its largest hardly counts.
+_SMALL = 0.05
 _TINY = np.finfo(np.float64).tiny
 
 
@@ -101,7 +103,10 @@ class RowScore:
             side = np.maximum(side, 0.0)
             excess = np.maximum(cut.excess(projected), 0.0)
             lost += _CUT_PULL * (excess / np.maximum(side.sum(axis=1), _TINY))[:, None] * side
-        parts += (_LOSS_GAIN * expit(by_loss))[:, None] * np.maximum(lost, 0.0)
+        # Half of a product of a large and a small deviation is no reason against the small one.
+        own = away * away
+        own /= own + _SMALL * own.max(axis=1, initial=_TINY, keepdims=True)
+        parts += (_LOSS_GAIN * expit(by_loss))[:, None] * np.maximum(lost, 0.0) * own
         unexplained = parts.sum(axis=1) <= 0.0
         parts[unexplained] = np.square(away[unexplained]) + _TINY
         return parts, away

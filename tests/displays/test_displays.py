@@ -1,0 +1,151 @@
+"""Displays draw what the estimator holds, on the axes they are given."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+from outweigh import RobustMean, RobustSparseMean
+from outweigh.displays import (
+    ComponentsDisplay,
+    LocationDisplay,
+    OutlierMapDisplay,
+    TraceDisplay,
+    WeightsDisplay,
+)
+from outweigh.displays.canvas import png
+from outweigh.estimators.base import RobustEstimator
+from outweigh.estimators.pca import RobustPCA, RobustSparsePCA
+
+mpl.use("Agg")
+
+Array = NDArray[np.float64]
+
+ESTIMATORS = {
+    "mean": lambda: RobustMean(),
+    "sparse mean": lambda: RobustSparseMean(3),
+    "pca": lambda: RobustPCA(2),
+    "sparse pca": lambda: RobustSparsePCA(1, n_nonzero=3),
+}
+PAIRS = [
+    *((name, WeightsDisplay) for name in ESTIMATORS),
+    *((name, TraceDisplay) for name in ESTIMATORS),
+    ("mean", LocationDisplay),
+    ("sparse mean", LocationDisplay),
+    ("pca", OutlierMapDisplay),
+    ("sparse pca", OutlierMapDisplay),
+    ("pca", ComponentsDisplay),
+    ("sparse pca", ComponentsDisplay),
+]
+every_pair = pytest.mark.parametrize(("name", "display"), PAIRS)
+
+
+@cache
+def rows() -> pd.DataFrame:
+    X = np.random.default_rng(0).standard_normal((300, 25))
+    X[:, :3] += 2.0 * np.random.default_rng(1).standard_normal((300, 1)) + 1.0
+    X[:20, 5:9] += 5.0
+    return pd.DataFrame(X, columns=[f"a${j}_{{" for j in range(25)])
+
+
+@cache
+def fitted(name: str) -> RobustEstimator:
+    return ESTIMATORS[name]().fit(rows())
+
+
+def drawn(name: str, display: Any) -> Any:
+    ax = Figure().subplots()
+    return display.from_estimator(fitted(name), rows(), ax=ax)
+
+
+@every_pair
+def test_a_display_draws_on_the_axes_given(name: str, display: Any) -> None:
+    ax = Figure().subplots()
+    shown = display.from_estimator(fitted(name), rows(), ax=ax)
+    assert shown.ax_ is ax
+    assert shown.figure_ is ax.figure
+    assert ax.has_data()
+
+
+@every_pair
+def test_names_full_of_dollars_and_braces_are_drawn(name: str, display: Any) -> None:
+    assert png(drawn(name, display).ax_, 50).startswith(b"\x89PNG")
+
+
+def test_new_axes_are_made_where_none_are_given() -> None:
+    from matplotlib import pyplot
+
+    shown = WeightsDisplay.from_estimator(fitted("mean"), rows())
+    assert shown.ax_.has_data()
+    pyplot.close(shown.figure_)
+
+
+def test_a_display_can_be_drawn_again() -> None:
+    shown = drawn("mean", WeightsDisplay)
+    ax = Figure().subplots()
+    assert shown.plot(ax).ax_ is ax
+
+
+def test_the_weights_are_in_units_of_an_equal_share() -> None:
+    shown = drawn("mean", WeightsDisplay)
+    assert shown.weights.mean() == pytest.approx(1.0)
+    assert shown.weights.max() <= shown.cap + 1e-9
+    assert shown.flagged[:20].all()
+
+
+def test_the_trace_ends_at_the_objective() -> None:
+    shown = drawn("mean", TraceDisplay)
+    assert shown.final == fitted("mean").objective_
+    assert shown.values.size == fitted("mean").n_iter_
+    assert shown.median < shown.upper
+
+
+def test_the_location_shows_what_the_outliers_moved() -> None:
+    shown = drawn("mean", LocationDisplay)
+    labels = {tick.get_text() for tick in shown.ax_.get_yticklabels()[:4]}
+    assert labels == {f"a\\${j}_{{" for j in (5, 6, 7, 8)}
+
+
+def test_the_location_of_a_sparse_mean_shows_its_support_first() -> None:
+    shown = drawn("sparse mean", LocationDisplay)
+    labels = [tick.get_text() for tick in shown.ax_.get_yticklabels()[:3]]
+    assert set(labels) == {f"a\\${j}_{{" for j in fitted("sparse mean").support_}
+
+
+def test_the_outlier_map_has_the_cut_offs_of_the_estimator() -> None:
+    shown = drawn("pca", OutlierMapDisplay)
+    est = fitted("pca")
+    assert shown.score_cutoff == est.score_cutoff_
+    assert np.mean(shown.orthogonal_distances[:20] > shown.orthogonal_cutoff) > 0.9
+
+
+def test_sparse_loadings_are_bars_with_names() -> None:
+    shown = drawn("sparse pca", ComponentsDisplay)
+    assert len(shown.ax_.patches) == np.count_nonzero(fitted("sparse pca").components_)
+
+
+def test_a_display_of_the_wrong_estimator_says_which_is_right() -> None:
+    with pytest.raises(TypeError, match="ComponentsDisplay is for principal components"):
+        LocationDisplay.from_estimator(fitted("pca"), rows())
+    with pytest.raises(TypeError, match="LocationDisplay is for means"):
+        OutlierMapDisplay.from_estimator(fitted("mean"), rows())
+
+
+def test_weights_of_other_rows_are_refused() -> None:
+    with pytest.raises(ValueError, match="X must hold the 300 rows of the fit; got 10"):
+        WeightsDisplay.from_estimator(fitted("mean"), rows()[:10])
+
+
+def test_a_notebook_shows_the_verdict_beside_the_diagram() -> None:
+    html = fitted("mean")._repr_html_()
+    assert fitted("mean").certificate_.verdict in html
+    assert "sk-container" in html or "sk-estimator" in html
+    assert fitted("mean").certificate_.verdict in fitted("mean")._repr_mimebundle_()["text/html"]
+    assert "clean level" not in RobustMean()._repr_html_()
