@@ -8,6 +8,7 @@ from __future__ import annotations
 import csv
 import io
 import sys
+import warnings
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -216,10 +217,11 @@ def _kind_of_bytes(start: bytes) -> str:
 
 
 def _array_frame(content: Path | bytes, kind: str, name: str) -> tuple[Any, None]:
-    source: Any = io.BytesIO(content) if isinstance(content, bytes) else content
+    source: Any = io.BytesIO(content) if isinstance(content, bytes) else content.open("rb")
     try:
-        loaded = np.load(source, allow_pickle=False)
-        array = loaded if kind == "npy" else _only_array(loaded, name)
+        with source:
+            loaded = np.load(source, allow_pickle=False)
+            array = loaded if kind == "npy" else _only_array(loaded, name)
     except DataError:
         raise
     except Exception as error:
@@ -280,17 +282,19 @@ def _text_frame(content: Path | bytes, name: str, delimiter: str | None) -> Any:
             source.seek(0)
         header = ["" if cell is None or cell != cell else str(cell) for cell in head.iloc[0]]
         _check_header(header, name, separator)
-        frame = pandas.read_csv(source, sep=separator, low_memory=False)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", pandas.errors.ParserWarning)
+            frame = pandas.read_csv(source, sep=separator, low_memory=False, index_col=False)
+    except pandas.errors.ParserWarning as error:
+        raise DataError(
+            f"{name}: the rows have more cells than the header has names; "
+            "the header needs a name for every column"
+        ) from error
     except (pandas.errors.ParserError, pandas.errors.EmptyDataError, csv.Error) as error:
         raise DataError(
             f"{name}: cannot be read with {_called(separator)} between cells: {_one_line(error)}; "
             "another one is given with --delimiter"
         ) from error
-    if len(frame.columns) != len(header) or not isinstance(frame.index, pandas.RangeIndex):
-        raise DataError(
-            f"{name}: the rows have more cells than the header has names; "
-            "the header needs a name for every column"
-        )
     frame.columns = header
     if frame.empty:
         raise DataError(f"{name}: has a header and no rows")
@@ -361,17 +365,15 @@ def _table(
 
 def _not_numeric(column: Any) -> str | None:
     """Return why a column is not numeric, or None if it is."""
-    if column.dtype.kind in "fiu" or (
-        not isinstance(column.dtype, np.dtype) and column.dtype.kind in "fiu"
-    ):
+    if column.isna().all():
+        return "nothing"
+    if column.dtype.kind in "fiu":
         return None
     if column.dtype.kind == "b":
         return "true and false"
     if column.dtype.kind in "mM":
         return "dates"
     present = column.dropna()
-    if present.empty:
-        return "nothing"
     parsed = _pandas("reading files").to_numeric(present.astype(str), errors="coerce")
     text = present[parsed.isna()]
     if text.empty:

@@ -28,7 +28,7 @@ def midmean(rows: Array, sample_weight: Array) -> Array:
     --------
     >>> import numpy as np
     >>> midmean(np.array([[0.0], [1.0], [3.0], [1e9]]), np.ones(4))
-    array([1.])
+    array([2.])
     """
     low, high = column_quantiles(rows, [0.25, 0.75], sample_weight)
     inside = (rows >= low) & (rows <= high)

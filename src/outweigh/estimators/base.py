@@ -225,8 +225,15 @@ class RobustEstimator(OutlierMixin, BaseEstimator):
         self.trace_ = found.result.trace
         self._score = found.score
         scores = self._training_scores(X, positive, found)
-        share = found.contamination if self.contamination == "auto" else float(self.contamination)
-        self.offset_ = _offset(scores, sample_weight[positive], share)
+        self.offset_ = _offset(scores, sample_weight[positive], self._share(sample_weight))
+
+    def _share(self, sample_weight: Array) -> float:
+        """Return the share to flag: what was asked for, or that of rows that lost half or more."""
+        if self.contamination != "auto":
+            return float(self.contamination)
+        caps = sample_weight / ((1.0 - self.contamination_bound_) * sample_weight.sum())
+        lost = self.weights_ < 0.5 * caps
+        return float(sample_weight[lost].sum() / sample_weight.sum())
 
     def _training_scores(
         self, X: NDArray[np.float64], positive: NDArray[np.bool_], found: Weighting

@@ -94,7 +94,9 @@ class MeanEstimator(RobustEstimator):
         standardizer = prepared.standardizer
         for _ in range(_SCALE_ROUNDS):
             variances = found.samples.variances(found.weights)
-            factor = np.sqrt(np.where(variances > 0, variances, 1.0))
+            # Six digits are more than a scale is known to; the rest is the order of summation,
+            # which must not decide what a long descent does.
+            factor = _six_digits(np.sqrt(np.where(variances > 0, variances, 1.0)))
             if np.all(np.abs(factor - 1.0) <= _SCALE_TOLERANCE):
                 break
             standardizer = standardizer.rescaled(factor)
@@ -135,3 +137,9 @@ class MeanEstimator(RobustEstimator):
 
     def _known_contamination(self) -> float | None:
         return None if self.contamination == "auto" else float(self.contamination)
+
+
+def _six_digits(values: Array) -> Array:
+    """Return positive values rounded to six significant digits."""
+    unit = 10.0 ** (np.floor(np.log10(values)) - 5.0)
+    return np.asarray(np.round(values / unit) * unit)

@@ -100,8 +100,7 @@ class _RobustPCABase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RobustEs
         self.trace_ = found.trace
         self._row_score = found.score
         scores = self._score_rows(X[positive])
-        share = self.contamination_ if self.contamination == "auto" else float(self.contamination)
-        self.offset_ = _offset(scores, sample_weight[positive], share)
+        self.offset_ = _offset(scores, sample_weight[positive], self._share(sample_weight))
 
     def _set_components(self, found: FittedPCA, sample_weight: Array, n_features: int) -> None:
         standardizer, weights = found.standardizer, found.weights
@@ -504,8 +503,10 @@ def _samples(rows: NDArray[np.float64]) -> DenseSamples:
 def _completed(rows: Array, count: int) -> Array:
     """Return unit rows, filled up to `count` with axes orthogonal to them: of no variance."""
     while rows.shape[0] < count:
-        left = np.eye(rows.shape[1]) - rows.T @ np.linalg.pinv(rows.T)
-        row = left[np.argmax(np.square(left).sum(axis=1))]
+        basis = orthonormal(rows.T)
+        axis = int(np.argmin(np.square(basis).sum(axis=1)))
+        row = -basis @ basis[axis]
+        row[axis] += 1.0
         rows = np.vstack([rows, row / np.linalg.norm(row)])
     return rows
 

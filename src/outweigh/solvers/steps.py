@@ -73,7 +73,7 @@ class Backtracking:
     def decide(self, evaluation: Evaluation, gradient_norm_sq: float) -> tuple[float, bool]:
         """Accept a decrease, else retry from the last point with half the step."""
         value = evaluation.value
-        if gradient_norm_sq == 0.0:
+        if gradient_norm_sq == 0.0 and (self._since_jam >= 0 or value < self._best):
             self.finished = Status.STATIONARY
             return 0.0, True
         if self._since_jam >= 0:
