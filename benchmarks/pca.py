@@ -206,7 +206,7 @@ ABLATION = {
     "+ candidates": Steps(residual=False, cuts=False, support=False),
     "+ residual descent": Steps(cuts=False, support=False),
     "+ cuts": Steps(support=False),
-    "+ support": Steps(),
+    "+ support": Steps(support=True),
     "without candidates": Steps(choose=False),
 }
 

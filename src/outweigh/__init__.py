@@ -2,7 +2,13 @@
 
 from importlib.metadata import PackageNotFoundError, version
 
-from outweigh.estimators import ContaminationSearch, RobustMean, RobustSparseMean
+from outweigh.estimators import (
+    ContaminationSearch,
+    RobustMean,
+    RobustPCA,
+    RobustSparseMean,
+    RobustSparsePCA,
+)
 from outweigh.stability import Stability, stability
 
 try:
@@ -13,7 +19,9 @@ except PackageNotFoundError:  # a source tree that was never installed
 __all__ = [
     "ContaminationSearch",
     "RobustMean",
+    "RobustPCA",
     "RobustSparseMean",
+    "RobustSparsePCA",
     "Stability",
     "__version__",
     "stability",

@@ -2,5 +2,12 @@
 
 from outweigh.estimators.contamination import ContaminationSearch
 from outweigh.estimators.mean import RobustMean, RobustSparseMean
+from outweigh.estimators.pca import RobustPCA, RobustSparsePCA
 
-__all__ = ["ContaminationSearch", "RobustMean", "RobustSparseMean"]
+__all__ = [
+    "ContaminationSearch",
+    "RobustMean",
+    "RobustPCA",
+    "RobustSparseMean",
+    "RobustSparsePCA",
+]
