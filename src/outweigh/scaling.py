@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from outweigh.protocols import Array
 
-__all__ = ["looks_unit_noise", "robust_scales", "scales_are_off"]
+__all__ = ["looks_unit_noise", "plausibly_unit", "robust_scales", "scales_are_off"]
 
 # Of a Gaussian: one over the upper quartile, and the distance between the outer deciles.
 _MAD_TO_SD = 1.4826
@@ -53,11 +54,16 @@ def column_quantiles(rows: Array, levels: list[float], sample_weight: Array) -> 
     return np.quantile(rows, levels, axis=0, method="inverted_cdf", weights=sample_weight)
 
 
-def looks_unit_noise(by_deviation: Array, by_deciles: Array) -> bool:
-    """Tell whether nothing speaks against unit noise in at least nine columns of ten."""
+def plausibly_unit(by_deviation: Array, by_deciles: Array) -> NDArray[np.bool_]:
+    """Return the columns in which nothing speaks against unit noise."""
     low = np.minimum(by_deviation, by_deciles) / _PLAUSIBLE
     high = np.maximum(by_deviation, by_deciles) * _PLAUSIBLE
-    return bool(np.mean((low <= 1.0) & (high >= 1.0)) >= _SHARE_OF_COLUMNS)
+    return np.asarray((low <= 1.0) & (high >= 1.0))
+
+
+def looks_unit_noise(by_deviation: Array, by_deciles: Array) -> bool:
+    """Tell whether nothing speaks against unit noise in at least nine columns of ten."""
+    return bool(np.mean(plausibly_unit(by_deviation, by_deciles)) >= _SHARE_OF_COLUMNS)
 
 
 def scales_are_off(variances: Array, n_effective: float, kurtosis: float) -> bool:

@@ -56,7 +56,7 @@ def plain_text(name: object) -> str:
     Examples
     --------
     >>> plain_text("a$b"), plain_text("x" * 40)
-    ('a\\\\$b', 'xxxxxxxxxxxxxxxxxxxxxxx…')
+    ('a\\$b', 'xxxxxxxxxxxxxxxxxxxxxxx…')
     """
     text = " ".join(str(name).split())
     text = text if len(text) <= 24 else text[:23] + "…"

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from outweigh.moments import DenseSamples
 from outweigh.protocols import Array
 from outweigh.pruning import midmean, pruned_rows, pruning_radius_sq
-from outweigh.scaling import looks_unit_noise, robust_scales
+from outweigh.scaling import looks_unit_noise, plausibly_unit, robust_scales
 
 __all__ = ["Prepared", "Standardizer", "prepare", "standardizer_for"]
 
@@ -107,15 +107,17 @@ def standardizer_for(
     columns = _varying(X)
     part, weight = _spread_rows(X, sample_weight, columns, _ROWS_FOR_ORIGIN)
     scales = np.ones(columns.size)
-    if (
-        isinstance(scale, str)
-        and columns.size
-        and (scale == "mad" or not looks_unit_noise(*robust_scales(part, weight)))
-    ):
-        n_rows = max(_ROWS_FOR_ORIGIN, _VALUES_FOR_SCALE // columns.size)
-        more, more_weight = _spread_rows(X, sample_weight, columns, n_rows)
-        scales = _positive(*robust_scales(more, more_weight), more)
-    elif scale is not None and not isinstance(scale, str):
+    if isinstance(scale, str):
+        kept = np.zeros(columns.size, dtype=np.bool_)
+        if scale == "auto":
+            rough = robust_scales(part, weight)
+            # Columns that may well be of unit noise are left alone, if nine in ten are.
+            kept = plausibly_unit(*rough) & looks_unit_noise(*rough)
+        if not kept.all():
+            n_rows = max(_ROWS_FOR_ORIGIN, _VALUES_FOR_SCALE // columns.size)
+            more, more_weight = _spread_rows(X, sample_weight, columns, n_rows)
+            scales = np.where(kept, 1.0, _positive(*robust_scales(more, more_weight), more))
+    elif scale is not None:
         scales = np.asarray(scale, dtype=np.float64)[columns]
     centre = midmean(part, weight) if columns.size else np.empty(0)
     # Second moments do not depend on the origin: a near one is not worth a copy of X.
