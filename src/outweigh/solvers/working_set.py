@@ -96,15 +96,18 @@ def descend_on_working_set(
     best: Result | None = None
     status = Status.EXHAUSTED
     for _ in range(working_set.max_rounds):
-        moved = rounds.weights is not start
-        tested = polish(rounds.weights) if polish is not None and moved else rounds.weights
-        survey = objective.survey(tested, working_set.n_coordinates)
+        tested, survey = _survey(
+            objective, rounds.weights, start, reached, working_set.n_coordinates, polish
+        )
         previous = np.inf if best is None else best.value
         rounds.trace.append(Iterate(len(rounds.trace), survey.value, 0.0, True))
         # Single precision may colour the last digits; an earlier point is as good as an equal one.
-        if best is None or survey.value < (1.0 - 1e-6) * previous:
+        clean = reached(survey.value, tested)
+        # Weights at the clean level are the answer even where others, with more rows and so a lower
+        # level to reach, scored a little less.
+        if best is None or clean or survey.value < (1.0 - 1e-6) * previous:
             best = rounds.result(tested, survey)
-        if reached(survey.value, tested):
+        if clean:
             status = Status.REACHED
             break
         if exhausted is not None and exhausted():
@@ -118,6 +121,24 @@ def descend_on_working_set(
     assert best is not None
     trace = tuple(rounds.trace)
     return replace(best, status=status, n_iter=len(trace), trace=trace)
+
+
+def _survey(
+    objective: SurveyableObjective,
+    weights: Array,
+    start: Array,
+    reached: Reached,
+    n_coordinates: int,
+    polish: Polish | None,
+) -> tuple[Array, Survey]:
+    """Return the polished weights and a full pass at them, or the weights before if cleaner."""
+    plain = weights is start or polish is None
+    tested = weights if polish is None or plain else polish(weights)
+    survey = objective.survey(tested, n_coordinates)
+    if plain or reached(survey.value, tested):
+        return tested, survey
+    before = objective.survey(weights, n_coordinates)
+    return (weights, before) if before.value < survey.value else (tested, survey)
 
 
 class _Rounds:
