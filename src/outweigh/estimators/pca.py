@@ -296,7 +296,7 @@ class RobustPCA(_RobustPCABase):
     offset_ : float
         ``predict`` flags rows whose score is below it.
     n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
 
     Notes
     -----
@@ -399,10 +399,28 @@ class RobustSparsePCA(_RobustPCABase):
     explained_variance_ : ndarray of shape (n_components,)
         Adjusted as by Zou, Hastie and Tibshirani (2006): components that overlap have correlated
         scores, so each counts only the weighted variance that those before it leave.
-    explained_variance_ratio_, noise_variance_, mean_, weights_, contamination_, \
-contamination_bound_, certificate_, objective_, noise_floor_, score_cutoff_, orthogonal_cutoff_, \
-scale_, n_iter_, trace_, offset_, n_features_in_, feature_names_in_
+    explained_variance_ratio_ : ndarray of shape (n_components,)
+    noise_variance_ : float
+        Mean variance of the directions left.
+    mean_ : ndarray of shape (n_features,)
+        The weighted mean; zero with `assume_centered`.
+    weights_ : ndarray of shape (n_samples,)
+    contamination_, contamination_bound_ : float
+        The share of the sample weight removed, and the share that could have been.
+    certificate_ : PCACertificate
+        How good the weights are; ``str(est.certificate_)`` is a verdict for a person.
+    objective_, noise_floor_ : float
         As in `RobustPCA`.
+    score_cutoff_, orthogonal_cutoff_ : float
+        What 0.975 of clean rows do not exceed.
+    scale_ : ndarray of shape (n_features,)
+        What each feature was divided by; ones if `scale` is None.
+    n_iter_ : int
+    trace_ : tuple of Iterate
+    offset_ : float
+        ``predict`` flags rows whose score is below it.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features,)
 
     Notes
     -----
