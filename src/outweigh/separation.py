@@ -16,13 +16,13 @@ import numpy as np
 from outweigh.capped_simplex import CappedSimplex
 from outweigh.protocols import Array, Samples
 
-__all__ = ["Cut", "Separator", "separate", "weighted_quantile"]
+__all__ = ["FARTHEST", "NEAREST", "PULL", "Cut", "Separator", "separate", "weighted_quantile"]
 
 _ROUNDS = 2
 # A cut nearer than two deviations would take too many clean rows, one beyond four too few outliers.
-_NEAREST, _FARTHEST = 2.0, 4.0
+NEAREST, FARTHEST = 2.0, 4.0
 # A row one deviation beyond the cut loses five times the weight of a row: all of it.
-_PULL = 5.0
+PULL = 5.0
 _QUARTILES_TO_SD = 1.0 / 1.349
 
 
@@ -97,7 +97,7 @@ def separate(
             break
         excess = np.maximum(cut.excess(samples.project(cut.direction)), 0.0)
         cuts.append(cut)
-        pull = _PULL / domain.metric.sum() * domain.metric
+        pull = PULL / domain.metric.sum() * domain.metric
         weights = domain.project(weights - pull * excess)
     return weights, tuple(cuts)
 
@@ -126,7 +126,7 @@ def _find_cut(
     # Where two Gaussians of weights share and 1 - share, that far apart, are equally likely.
     odds = np.log((1.0 - share) / share)
     limit = separation / 2.0 + odds / max(separation, np.finfo(float).eps)
-    return Cut(direction, centre, spread, float(np.clip(limit, _NEAREST, _FARTHEST)))
+    return Cut(direction, centre, spread, float(np.clip(limit, NEAREST, FARTHEST)))
 
 
 def _significant(z_scores: Array, sparse: bool) -> Array | None:

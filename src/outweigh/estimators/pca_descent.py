@@ -18,23 +18,19 @@ from outweigh.capped_simplex import CappedSimplex
 from outweigh.estimators.components import DenseReader, Reader, orthonormal
 from outweigh.estimators.pca_scatter import robust_variance
 from outweigh.estimators.search import SearchOptions, find_weights
+from outweigh.estimators.weighting import AUTO_BOUND, bound_for
 from outweigh.moments import DenseSamples
 from outweigh.noise_floor import NoiseFloor, noise_floor
 from outweigh.norms import KyFan, LargestEntries
 from outweigh.objectives import MomentObjective
 from outweigh.protocols import Array, Callback, Indices, Norm, Result, Status, StepRule
-from outweigh.separation import Cut, weighted_quantile
+from outweigh.separation import FARTHEST, NEAREST, PULL, Cut, weighted_quantile
 from outweigh.solvers import Backtracking, Constant, EntropicMirror, Polyak, ProjectedSubgradient
 from outweigh.solvers import descend as run
 
 __all__ = ["Descent", "PCAProblem", "Steps", "fit_plain", "fit_white"]
 
-AUTO_BOUND = 0.35
-"""The contamination assumed at first where it is to be estimated."""
-_ROOM_FACTOR, _ROOM = 1.15, 0.01
 _CUT_ROUNDS, _CUTS_PER_ROUND = 2, 3
-_NEAREST_CUT, _FARTHEST_CUT = 2.0, 4.0
-_PULL = 5.0
 # Removed rows must show this much more variance than noise could before they are cut along.
 _SIGNIFICANT = 1.25
 _SUPPORT_ROUNDS, _SUPPORT_LEVEL = 3, 0.7
@@ -137,7 +133,7 @@ def fit_white(
         if contamination is None:
             bound = min(domain.total_variation(result.weights), AUTO_BOUND)
     if contamination is None:
-        bound = min(_ROOM_FACTOR * bound + _ROOM, AUTO_BOUND) if bound > 0 else 0.0
+        bound = bound_for(bound) if bound > 0 else 0.0
     domain = problem.domain(bound)
     if result is None:
         objective = _residual(problem, reader, components)
@@ -309,7 +305,7 @@ def _cut_outliers(
             beyond = cut.excess(problem.samples.project(cut.direction))
             excess = np.maximum(excess, beyond)
         cuts.extend(found)
-        pull = _PULL / domain.metric.sum() * domain.metric
+        pull = PULL / domain.metric.sum() * domain.metric
         weights = domain.project(weights - pull * excess)
     return weights, tuple(cuts)
 
@@ -359,7 +355,7 @@ def _cut_along(
     # Where Gaussians of variance 1 and `ratio`, of weights 1 - share and share, are equally likely.
     odds = np.log((1.0 - share) / share) + 0.5 * np.log(ratio)
     limit = np.sqrt(max(2.0 * odds / (1.0 - 1.0 / ratio), 0.0))
-    limit = float(np.clip(limit, _NEAREST_CUT, _FARTHEST_CUT))
+    limit = float(np.clip(limit, NEAREST, FARTHEST))
     return Cut(direction, middle, float(np.sqrt(variance)), limit)
 
 

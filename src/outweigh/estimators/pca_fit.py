@@ -17,7 +17,7 @@ from outweigh.estimators.components import (
     effective_entries,
 )
 from outweigh.estimators.pca_coloured import fit_coloured
-from outweigh.estimators.pca_descent import AUTO_BOUND, Descent, PCAProblem, fit_plain, fit_white
+from outweigh.estimators.pca_descent import Descent, PCAProblem, fit_plain, fit_white
 from outweigh.estimators.pca_distances import Distances, distances_for
 from outweigh.estimators.pca_space import (
     Coordinates,
@@ -30,6 +30,7 @@ from outweigh.estimators.pca_space import (
 from outweigh.estimators.preparation import Standardizer
 from outweigh.estimators.scoring import RowScore, row_score
 from outweigh.estimators.search import SearchOptions
+from outweigh.estimators.weighting import AUTO_BOUND
 from outweigh.forms import Form
 from outweigh.moments import DenseSamples
 from outweigh.noise_floor import NoiseFloor

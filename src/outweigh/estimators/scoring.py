@@ -12,7 +12,7 @@ from outweigh.estimators.preparation import Standardizer
 from outweigh.forms import Form
 from outweigh.moments import DenseSamples
 from outweigh.protocols import Array, Result, Samples
-from outweigh.separation import Cut, weighted_quantile
+from outweigh.separation import PULL, Cut, weighted_quantile
 
 __all__ = ["RowScore", "row_score"]
 
@@ -22,7 +22,6 @@ _DISTANCE_GAIN = 20.0
 _LOSS_GAIN = 3.0
 _HALF = 0.5
 # What a separating cut takes from a row one deviation beyond it, in units of a row's weight.
-_CUT_PULL = 5.0
 # A feature in which a row's squared deviation is below this share of its largest hardly counts.
 _SMALL = 0.05
 _TINY = np.finfo(np.float64).tiny
@@ -102,7 +101,7 @@ class RowScore:
             side = np.sign(projected - cut.centre)[:, None] * to_features(cut.direction) * away
             side = np.maximum(side, 0.0)
             excess = np.maximum(cut.excess(projected), 0.0)
-            lost += _CUT_PULL * (excess / np.maximum(side.sum(axis=1), _TINY))[:, None] * side
+            lost += PULL * (excess / np.maximum(side.sum(axis=1), _TINY))[:, None] * side
         # Half of a product of a large and a small deviation is no reason against the small one.
         own = away * away
         own /= own + _SMALL * own.max(axis=1, initial=_TINY, keepdims=True)
@@ -118,7 +117,7 @@ class RowScore:
                 pushed = samples.quadratic(self.force) - samples.project(self.drift)
             lost += self.total * (pushed - self.level)
         for cut in self.cuts:
-            lost += _CUT_PULL * np.maximum(cut.excess(samples.project(cut.direction)), 0.0)
+            lost += PULL * np.maximum(cut.excess(samples.project(cut.direction)), 0.0)
         distances = samples.squared_distances(self.centre)
         by_distance = _DISTANCE_GAIN * (distances / self.radius_sq - 1.0)
         return _LOSS_GAIN * (lost - _HALF), by_distance

@@ -17,7 +17,7 @@ from outweigh.objectives import MomentObjective
 from outweigh.protocols import Array, Callback, Result, Samples
 from outweigh.separation import Separator
 
-__all__ = ["AUTO_BOUND", "Weighting", "find_weighting", "problem_at"]
+__all__ = ["AUTO_BOUND", "Weighting", "bound_for", "find_weighting", "problem_at"]
 
 AUTO_BOUND = 0.35
 """The contamination assumed at first where it is to be estimated."""
