@@ -54,7 +54,8 @@ class RobustEstimator(OutlierMixin, BaseEstimator):
         X : array-like of shape (n_samples, n_features)
         y : ignored
         sample_weight : array-like of shape (n_samples,), optional
-            Nonnegative; an integer weight equals that many copies of the row.
+            Nonnegative; an integer weight equals that many copies of the row, so weights that
+            sum to one say that there is one sample: multiply such weights by their number.
 
         Returns
         -------
@@ -171,6 +172,8 @@ class RobustEstimator(OutlierMixin, BaseEstimator):
         weight = _check_sample_weight(
             sample_weight, rows, dtype=np.float64, ensure_non_negative=True
         )
+        if not np.isfinite(weight.sum()):
+            raise ValueError("sample_weight must have a finite sum; divide it by a constant")
         if np.count_nonzero(weight) < 2:
             raise ValueError(
                 "sample_weight leaves fewer than two samples of positive weight; a robust "
@@ -178,11 +181,13 @@ class RobustEstimator(OutlierMixin, BaseEstimator):
             )
         if self.scale is not None and not isinstance(self.scale, str):
             scale = np.asarray(self.scale, dtype=np.float64)
-            if scale.shape != (rows.shape[1],) or not np.all(scale > 0) or np.isinf(scale).any():
+            if scale.shape != (rows.shape[1],):
                 raise ValueError(
-                    f"scale must hold one positive finite number per feature, shape "
-                    f"({rows.shape[1]},); got shape {scale.shape}"
+                    f"scale must hold one number per feature, shape ({rows.shape[1]},); got shape "
+                    f"{scale.shape}"
                 )
+            if not np.all((scale > 0) & np.isfinite(scale)):
+                raise ValueError("scale must be positive and finite; replace its other entries")
         return rows, weight
 
     def _options(self, working_set: int) -> SearchOptions:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -78,6 +79,11 @@ class ContaminationSearch(MetaEstimatorMixin, BaseEstimator):
         self
         """
         self._validate_params()
+        if not isinstance(self.estimator, RobustEstimator):
+            raise TypeError(
+                "estimator must be one of this library, such as RobustSparseMean(); got "
+                f"{type(self.estimator).__name__}"
+            )
         trials: list[tuple[float, float, bool]] = []
 
         def tried(contamination: float) -> RobustEstimator:
@@ -99,6 +105,13 @@ class ContaminationSearch(MetaEstimatorMixin, BaseEstimator):
                 best, high = fitted, middle
             else:
                 low = middle
+        if not feasible:
+            warnings.warn(
+                f"no contamination up to upper={self.upper} brings the data to the level of clean "
+                "data; the estimator is fitted at upper. See its certificate_ for the reason",
+                UserWarning,
+                stacklevel=2,
+            )
         self.contamination_ = high
         self.estimator_ = best
         self.feasible_ = feasible

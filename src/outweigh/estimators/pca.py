@@ -194,7 +194,8 @@ class _RobustPCABase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RobustEs
         -------
         ndarray of shape (n_samples,)
         """
-        return self._distances.score(self._checked(X))
+        samples = self._checked(X)
+        return self._distances.score(samples)
 
     def orthogonal_distances(self, X: ArrayLike) -> Array:
         """Return the distance of each row from the subspace; see `orthogonal_cutoff_`.
@@ -207,7 +208,8 @@ class _RobustPCABase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RobustEs
         -------
         ndarray of shape (n_samples,)
         """
-        return self._distances.orthogonal(self._checked(X))
+        samples = self._checked(X)
+        return self._distances.orthogonal(samples)
 
     def _checked(self, X: ArrayLike) -> DenseSamples:
         check_is_fitted(self)

@@ -170,7 +170,8 @@ def _concentrate(
         centre = weights @ rows if centred else np.zeros(rows.shape[1])
         away = rows - centre
         values, vectors = np.linalg.eigh((away * weights[:, None]).T @ away)
-        values = np.maximum(values, _SINGULAR * max(float(values[-1]), np.finfo(float).tiny))
+        # Rows are whitened, so one is their typical variance; kept rows that coincide have none.
+        values = np.maximum(values, _SINGULAR * max(float(values[-1]), 1.0))
         reached = float(np.log(values).sum())
         if reached >= volume - 1e-9:
             break

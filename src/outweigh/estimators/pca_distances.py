@@ -116,7 +116,7 @@ def distances_for(
     )
     if sample_weight is not None:
         typical = float(weighted_quantile(found.score(samples), sample_weight, [0.5])[0])
-        factor = typical**2 / float(chi2.ppf(0.5, rank))
+        factor = max(typical**2 / float(chi2.ppf(0.5, rank)), _TINY)
         found = Distances(centre, components @ axes, values * factor, found.score_cutoff, 1.0)
     cutoff = _orthogonal_cutoff(found.orthogonal(samples), weights)
     return Distances(centre, found.components, found.variances, found.score_cutoff, cutoff)

@@ -71,7 +71,8 @@ class PCACertificate(Certificate):
         if self.white:
             return super().verdict
         return (
-            f"the noise is not white, so there is no level of clean data to compare with: "
+            f"the noise is not white, or there are too few rows or features to tell, so there is "
+            f"no level of clean data to compare with: "
             f"{self.removed:.1%} of the weight removed by distance from the bulk"
         )
 

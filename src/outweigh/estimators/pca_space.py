@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from outweigh.estimators.components import top_eigenvectors
-from outweigh.estimators.preparation import Standardizer
+from outweigh.estimators.preparation import Standardizer, refuse_huge
 from outweigh.forms import Form
 from outweigh.moments import DenseSamples
 from outweigh.moments.span import column_energy, in_span
@@ -21,6 +21,8 @@ __all__ = ["Coordinates", "PCASpace", "is_white", "prepare_pca", "screened", "sp
 
 # Rows this many deviations of the distances beyond their median are as good as infinite.
 _FAR = 10.0
+# Spreads whose squares, and sums of products of squares, are well within floating point.
+_SMALLEST_LEVEL, _LARGEST_LEVEL = 1e-70, 1e70
 _MAD_TO_SD = 1.4826
 # Sparse components are sought among the columns of most energy when there are more than these.
 _SCREEN_ABOVE, _SCREENED = 3000, 1500
@@ -105,6 +107,11 @@ def prepare_pca(
     standardizer = _standardizer(X, sample_weight, scale, centred)
     rows = standardizer.apply(X)
     level = _noise_level(rows, sample_weight)
+    if not _SMALLEST_LEVEL < float(np.max(level * standardizer.scale)) < _LARGEST_LEVEL:
+        raise ValueError(
+            f"X: its typical spread is {float(np.max(level * standardizer.scale)):.1e}, whose "
+            "square is beyond floating point; rescale X"
+        )
     rows /= level
     standardizer = standardizer.rescaled(np.asarray(level))
     samples = DenseSamples(rows)
@@ -112,6 +119,7 @@ def prepare_pca(
     pruned = _far_rows(distances, sample_weight, contamination)
     if pruned.size:
         rows[pruned] = 0.0
+    refuse_huge(np.delete(distances, pruned))
     return PCASpace(standardizer, samples, pruned)
 
 

@@ -12,7 +12,7 @@ from outweigh.protocols import Array
 from outweigh.pruning import midmean, pruned_rows, pruning_radius_sq
 from outweigh.scaling import looks_unit_noise, plausibly_unit, robust_scales
 
-__all__ = ["Prepared", "Standardizer", "prepare", "standardizer_for"]
+__all__ = ["Prepared", "Standardizer", "prepare", "refuse_huge", "standardizer_for"]
 
 # The origin, and whether the noise is of unit size, are read off this many rows; scales that are
 # divided by, off all rows unless there are more values than the second number.
@@ -147,15 +147,16 @@ def prepare(
 def without_pruned(prepared: Prepared, pruned: NDArray[np.intp]) -> DenseSamples:
     """Return samples in which pruned rows, whose weight is zero, hold zeros and not 1e300."""
     if pruned.size == 0:
-        _refuse_huge(prepared.far)
+        refuse_huge(prepared.far)
         return prepared.samples
     array = prepared.samples.array.copy()
     array[pruned] = 0.0
-    _refuse_huge(np.delete(prepared.far, pruned))
+    refuse_huge(np.delete(prepared.far, pruned))
     return DenseSamples(array)
 
 
-def _refuse_huge(squared_distances: Array) -> None:
+def refuse_huge(squared_distances: Array) -> None:
+    """Refuse rows that are still too far out, after pruning, for sums of their squares."""
     largest = float(np.sqrt(squared_distances.max(initial=0.0)))
     if largest > _TOO_LARGE:
         raise ValueError(

@@ -24,6 +24,7 @@ _HALF = 0.5
 # What a separating cut takes from a row one deviation beyond it, in units of a row's weight.
 # A feature in which a row's squared deviation is below this share of its largest hardly counts.
 _SMALL = 0.05
+_ORDER_GAIN = 1e-3
 _TINY = np.finfo(np.float64).tiny
 
 
@@ -61,7 +62,10 @@ class RowScore:
             The force x'Fx - x'b on each row where it is known.
         """
         by_loss, by_distance = self._terms(samples, pushed)
-        return -(_softplus(by_loss) + _softplus(by_distance))
+        # The last term orders rows that nothing speaks against by their distance; else they would
+        # be equal to the last digit, and no given share of them could be flagged.
+        order = _ORDER_GAIN * np.log1p(np.maximum(by_distance / _DISTANCE_GAIN + 1.0, 0.0))
+        return -(_softplus(by_loss) + _softplus(by_distance) + order)
 
     def contributions(self, X: NDArray[np.floating]) -> tuple[Array, Array]:
         """Return how much each feature lowers the score of each row, and how far out it is there.

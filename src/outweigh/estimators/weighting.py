@@ -19,6 +19,8 @@ from outweigh.separation import Separator
 
 __all__ = ["AUTO_BOUND", "Weighting", "bound_for", "find_weighting", "problem_at"]
 
+# With fewer rows than this no second moment tells a wrong one from a clean one.
+_FEWEST = 10
 AUTO_BOUND = 0.35
 """The contamination assumed at first where it is to be estimated."""
 
@@ -74,6 +76,8 @@ def find_weighting(
     Weighting
     """
     bound = AUTO_BOUND if contamination is None else contamination
+    if contamination is None and sample_weight.sum() < _FEWEST:
+        bound = contamination = 0.0
     domain, objective = problem_at(prepared, sample_weight, make_objective, bound)
     options = _with_kurtosis(options, objective.samples, domain)
     known = contamination is not None
