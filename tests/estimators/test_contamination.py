@@ -57,7 +57,8 @@ def test_a_level_out_of_reach_is_said_to_be() -> None:
     # Correlated features of unit variance have no clean level at any contamination.
     Z = np.random.default_rng(1).standard_normal((500, 11))
     X = 0.5 * Z[:, :10] + np.sqrt(0.75) * Z[:, [10]]
-    search = ContaminationSearch(RobustSparseMean(5, scale=None), upper=0.2).fit(X)
+    with pytest.warns(UserWarning, match="no contamination up to"):
+        search = ContaminationSearch(RobustSparseMean(5, scale=None), upper=0.2).fit(X)
     assert (search.feasible_, search.contamination_) == (False, 0.2)
 
 

@@ -46,7 +46,7 @@ def test_many_identical_rows_give_finite_unit_components(
 @pytest.mark.parametrize("size", [1e153, 1e300, 1e-160, 1e-300])
 def test_rows_whose_squares_are_beyond_floating_point_are_refused(kind: type, size: float) -> None:
     X = np.random.default_rng(0).standard_normal((60, 5)) * size
-    with pytest.raises(ValueError, match="X: .*rescale"):
+    with pytest.raises(ValueError, match=r"X: .*rescale"):
         kind().fit(X)
 
 

@@ -172,7 +172,9 @@ class RobustEstimator(OutlierMixin, BaseEstimator):
         weight = _check_sample_weight(
             sample_weight, rows, dtype=np.float64, ensure_non_negative=True
         )
-        if not np.isfinite(weight.sum()):
+        with np.errstate(over="ignore"):
+            total = weight.sum()
+        if not np.isfinite(total):
             raise ValueError("sample_weight must have a finite sum; divide it by a constant")
         if np.count_nonzero(weight) < 2:
             raise ValueError(
@@ -230,7 +232,10 @@ class RobustEstimator(OutlierMixin, BaseEstimator):
         self.trace_ = found.result.trace
         self._score = found.score
         scores = self._training_scores(X, positive, found)
-        self.offset_ = _offset(scores, sample_weight[positive], self._share(sample_weight))
+        self._set_offset(scores, sample_weight[positive], self._share(sample_weight))
+
+    def _set_offset(self, scores: Array, sample_weight: Array, share: float) -> None:
+        self.offset_ = _offset(scores, sample_weight, share)
 
     def _share(self, sample_weight: Array) -> float:
         """Return the share to flag: what was asked for, or that of rows that lost half or more."""

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from outweigh.estimators.base import RobustEstimator, _offset, warn_constant
+from outweigh.estimators.base import RobustEstimator, warn_constant
 from outweigh.estimators.components import fix_signs, orthonormal
 from outweigh.estimators.parameters import COMMON, N_COMPONENTS, N_NONZERO_EACH
 from outweigh.estimators.pca_distances import Distances, distances_for
@@ -100,7 +100,7 @@ class _RobustPCABase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RobustEs
         self.trace_ = found.trace
         self._row_score = found.score
         scores = self._score_rows(X[positive])
-        self.offset_ = _offset(scores, sample_weight[positive], self._share(sample_weight))
+        self._set_offset(scores, sample_weight[positive], self._share(sample_weight))
 
     def _set_components(self, found: FittedPCA, sample_weight: Array, n_features: int) -> None:
         standardizer, weights = found.standardizer, found.weights

@@ -108,7 +108,9 @@ def distances_for(
     covariance = (along * weights[:, None]).T @ along
     values, axes = np.linalg.eigh(covariance)
     values, axes = values[::-1], axes[:, ::-1]
-    floor = _TINY * max(float(values[0]), np.finfo(float).tiny)
+    # Kept rows may coincide along a component; then the spread of all rows is the unit there.
+    unit = max(float(values[0]), float(np.mean(np.square(along))), np.finfo(float).tiny)
+    floor = _TINY * unit
     values = np.maximum(values, floor)
     rank = components.shape[1]
     found = Distances(
