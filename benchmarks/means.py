@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -166,6 +166,9 @@ def main(argv: list[str]) -> None:
     parser.add_argument("study", nargs="*", help="paper, attacks, auto, clean; all when none given")
     parser.add_argument("--seeds", type=int, default=50)
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument(
+        "--no-plain", action="store_true", help="leave out the plain algorithm, which takes minutes"
+    )
     arguments = parser.parse_args(argv)
     for study in arguments.study or [*STUDIES, "clean"]:
         rows: list[Row] = []
@@ -173,6 +176,7 @@ def main(argv: list[str]) -> None:
             rows = clean_rows(2 * arguments.seeds)
         else:
             for case in STUDIES[study]():
+                case = replace(case, to_plain=None) if arguments.no_plain else case
                 seeds = arguments.seeds if case.d < 1000 else max(1, 2 * arguments.seeds // 5)
                 found = run_case(case, seeds, arguments.jobs)
                 rows += found

@@ -102,8 +102,7 @@ def test_units_of_the_covariance_are_those_of_the_rows(kind: str) -> None:
     plain = fitted(kind, 0.6, 0, ar1(0.6))
     scaled = MEANS[kind](covariance=ar1(0.6) * units * units[:, None], **options)
     scaled.fit(rows(0.6, 0) * units)
-    # The origin is read off some of the rows, and which they are depends on the units.
-    np.testing.assert_allclose(scaled.location_ / units, plain.location_, atol=0.02)
+    np.testing.assert_allclose(scaled.location_ / units, plain.location_, atol=1e-8)
 
 
 def test_with_another_scale_only_the_correlations_count() -> None:

@@ -105,8 +105,10 @@ def standardizer_for(
     scale : {"auto", "mad"}, array of shape (d,) or None
     """
     columns = _varying(X)
-    part, weight = _spread_rows(X, sample_weight, columns, _ROWS_FOR_ORIGIN)
     scales = np.ones(columns.size)
+    if scale is not None and not isinstance(scale, str):
+        scales = np.asarray(scale, dtype=np.float64)[columns]
+    part, weight = _spread_rows(X, sample_weight, columns, scales, _ROWS_FOR_ORIGIN)
     if isinstance(scale, str):
         kept = np.zeros(columns.size, dtype=np.bool_)
         if scale == "auto":
@@ -115,10 +117,8 @@ def standardizer_for(
             kept = plausibly_unit(*rough) & looks_unit_noise(*rough)
         if not kept.all():
             n_rows = max(_ROWS_FOR_ORIGIN, _VALUES_FOR_SCALE // columns.size)
-            more, more_weight = _spread_rows(X, sample_weight, columns, n_rows)
+            more, more_weight = _spread_rows(X, sample_weight, columns, scales, n_rows)
             scales = np.where(kept, 1.0, _positive(*robust_scales(more, more_weight), more))
-    elif scale is not None:
-        scales = np.asarray(scale, dtype=np.float64)[columns]
     centre = midmean(part, weight) if columns.size else np.empty(0)
     # Second moments do not depend on the origin: a near one is not worth a copy of X.
     near = bool(np.all(np.abs(centre) <= _NEAR_ORIGIN * scales))
@@ -177,19 +177,24 @@ def _varying(X: NDArray[np.float64]) -> NDArray[np.intp]:
 
 
 def _spread_rows(
-    X: NDArray[np.float64], sample_weight: Array, columns: NDArray[np.intp], count: int
+    X: NDArray[np.float64],
+    sample_weight: Array,
+    columns: NDArray[np.intp],
+    scales: Array,
+    count: int,
 ) -> tuple[Array, Array]:
     """Return about `count` rows spread evenly over the data, with their weights.
 
-    They are evenly spaced in the order of a fixed projection, so the choice depends neither on the
-    order of the rows nor on where the origin is, and integer weights choose as repeated rows do.
+    They are evenly spaced in the order of a fixed projection in the units known so far, so the
+    choice depends neither on the order of the rows nor on where the origin is, nor on units that
+    were given; and integer weights choose as repeated rows do.
     """
     rows = X if columns.size == X.shape[1] else X[:, columns]
     total = float(sample_weight.sum())
     if total <= count:
         return rows, sample_weight
     # Huge values would make every projection infinite; their order among themselves is no matter.
-    direction = np.random.default_rng(0).standard_normal(columns.size)
+    direction = np.random.default_rng(0).standard_normal(columns.size) / scales
     with np.errstate(over="ignore", invalid="ignore"):
         keys = np.nan_to_num(rows @ direction, nan=np.inf)
     order = np.argsort(keys, kind="stable")
