@@ -214,7 +214,7 @@ def _largest_moment(objective: MomentObjective, domain: CappedSimplex) -> float:
         for _ in range(_MAX_ALTERNATIONS):
             evaluation = objective.evaluate(weights)
             best = max(best, evaluation.value)
-            if evaluation.value <= value * (1.0 + 1e-9) and weights is not start:
+            if evaluation.value <= value * (1.0 + 1e-9):
                 break
             value = evaluation.value
             weights = domain.maximize_linear(evaluation.subgradient)

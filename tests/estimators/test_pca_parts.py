@@ -17,9 +17,9 @@ from outweigh.estimators.components import (
     orthonormal,
     truncated_power,
 )
-from outweigh.estimators.pca import _adjusted_variances
 from outweigh.estimators.pca_coloured import _concentrate, n_leading
 from outweigh.estimators.pca_scatter import robust_scatter, robust_variance
+from outweigh.estimators.pca_template import _adjusted_variances
 from outweigh.moments import DenseSamples
 from outweigh.moments.span import column_energy, in_span
 

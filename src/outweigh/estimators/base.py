@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, OutlierMixin
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
+from outweigh.certificates import Certificate
 from outweigh.estimators.explanation import Explanation, explain_rows
 from outweigh.estimators.parameters import COMMON
 from outweigh.estimators.scoring import RowScore
@@ -219,23 +220,28 @@ class RobustEstimator(OutlierMixin, BaseEstimator):
         positive: NDArray[np.bool_],
         found: Weighting,
     ) -> None:
-        """Set the attributes that do not depend on what is estimated."""
-        weights = np.zeros(positive.size)
-        weights[positive] = found.weights
-        self.weights_ = weights
-        self.contamination_ = found.contamination
-        self.contamination_bound_ = found.contamination_bound
-        self.objective_ = found.certificate.objective
-        self.noise_floor_ = found.certificate.noise_floor.median
-        self.certificate_ = found.certificate
+        """Set what follows from the weights of a mean."""
+        self._set_certified(positive, found.weights, found.certificate)
         self.n_iter_ = found.result.n_iter
         self.trace_ = found.result.trace
         self._score = found.score
-        scores = self._training_scores(X, positive, found)
-        self._set_offset(scores, sample_weight[positive], self._share(sample_weight))
+        self._set_offset(self._training_scores(X, positive, found), sample_weight, positive)
 
-    def _set_offset(self, scores: Array, sample_weight: Array, share: float) -> None:
-        self.offset_ = _offset(scores, sample_weight, share)
+    def _set_certified(
+        self, positive: NDArray[np.bool_], weights: Array, certificate: Certificate
+    ) -> None:
+        """Set the weights of all rows, given those of positive sample weight, and their worth."""
+        self.weights_ = np.zeros(positive.size)
+        self.weights_[positive] = weights
+        self.certificate_ = certificate
+        self.contamination_ = certificate.removed
+        self.contamination_bound_ = certificate.contamination_bound
+        self.objective_ = certificate.objective
+        self.noise_floor_ = certificate.noise_floor.median
+
+    def _set_offset(self, scores: Array, sample_weight: Array, positive: NDArray[np.bool_]) -> None:
+        """Set the threshold that flags the share asked for, given scores of the rows that count."""
+        self.offset_ = _offset(scores, sample_weight[positive], self._share(sample_weight))
 
     def _share(self, sample_weight: Array) -> float:
         """Return the share to flag: what was asked for, or that of rows that lost half or more."""

@@ -3,231 +3,21 @@
 from __future__ import annotations
 
 import warnings
-from abc import abstractmethod
 from collections.abc import Sequence
 from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from outweigh.estimators.base import RobustEstimator, warn_constant
-from outweigh.estimators.components import fix_signs, orthonormal
 from outweigh.estimators.parameters import COMMON, N_COMPONENTS, N_NONZERO_EACH
-from outweigh.estimators.pca_distances import Distances, distances_for
-from outweigh.estimators.pca_fit import DistanceScore, FittedPCA, PCASettings, fit_pca
-from outweigh.estimators.scoring import RowScore
-from outweigh.moments import DenseSamples
-from outweigh.protocols import Array, Indices
+from outweigh.estimators.pca_template import ComponentsEstimator
 
 __all__ = ["RobustPCA", "RobustSparsePCA"]
 
-# Squares of what lies beyond would overflow; such rows are outliers by any measure.
-_LARGEST = 1e140
 
-
-class _RobustPCABase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RobustEstimator):
-    """The fit template and the methods of both."""
-
-    n_components: int
-    assume_centered: bool
-    components_: Array
-    mean_: Array
-    _row_score: RowScore | DistanceScore
-    _distances: Distances
-
-    @abstractmethod
-    def _wanted_nonzero(self) -> tuple[int, ...] | None:
-        """Return the entries of each component, () to find them, or None for all."""
-
-    def _fit_rows(self, X: NDArray[np.float64], sample_weight: Array) -> None:
-        n, d = X.shape
-        if self.n_components > min(n, d):
-            raise ValueError(
-                f"n_components={self.n_components} must be at most min(n_samples, n_features)="
-                f"{min(n, d)}; lower it or add samples"
-            )
-        wanted = self._wanted_nonzero()
-        positive = sample_weight > 0
-        rows = X if positive.all() else X[positive]
-        weight = sample_weight[positive]
-        scale = (
-            self.scale
-            if self.scale is None or isinstance(self.scale, str)
-            else np.asarray(self.scale, dtype=np.float64)
-        )
-        settings = PCASettings(
-            n_components=int(self.n_components),
-            n_nonzero=wanted,
-            contamination=None if self.contamination == "auto" else float(self.contamination),
-            scale=scale,
-            centred=not self.assume_centered,
-            refit=bool(self.refit),
-            options=self._options(1),
-        )
-        found = fit_pca(rows, weight, settings, self._log)
-        if not self.assume_centered:
-            warn_constant(found.standardizer.columns, d)
-        self._set_weights(X, sample_weight, positive, found)
-        self._set_components(found, weight, d)
-        self._distances = distances_for(
-            _samples(rows),
-            found.weights,
-            orthonormal(self.components_.T),
-            not self.assume_centered,
-        )
-        self.score_cutoff_ = self._distances.score_cutoff
-        self.orthogonal_cutoff_ = self._distances.orthogonal_cutoff
-
-    def _set_weights(
-        self,
-        X: NDArray[np.float64],
-        sample_weight: Array,
-        positive: NDArray[np.bool_],
-        found: FittedPCA,
-    ) -> None:
-        weights = np.zeros(positive.size)
-        weights[positive] = found.weights
-        self.weights_ = weights
-        self.certificate_ = found.certificate
-        self.contamination_ = found.certificate.removed
-        self.contamination_bound_ = found.certificate.contamination_bound
-        self.objective_ = found.certificate.objective
-        self.noise_floor_ = found.certificate.noise_floor.median
-        self.n_iter_ = found.n_iter
-        self.trace_ = found.trace
-        self._row_score = found.score
-        scores = self._score_rows(X[positive])
-        self._set_offset(scores, sample_weight[positive], self._share(sample_weight))
-
-    def _set_components(self, found: FittedPCA, sample_weight: Array, n_features: int) -> None:
-        standardizer, weights = found.standardizer, found.weights
-        centred = not self.assume_centered
-        centre = found.samples.mean(weights) if centred else np.zeros(found.samples.n_features)
-        self.mean_ = np.zeros(n_features)
-        self.mean_[standardizer.columns] = standardizer.origin + standardizer.scale * centre
-        if centred:
-            constant = np.setdiff1d(np.arange(n_features), standardizer.columns)
-            self.mean_[constant] = self._constants[constant]
-        rows = found.components * standardizer.scale
-        rows = _completed(rows / np.linalg.norm(rows, axis=1, keepdims=True), self.n_components)
-        along = found.samples.project((rows * standardizer.scale).T)
-        along = along - centre @ (rows * standardizer.scale).T
-        # The unbiased variance for equal weights, as scikit-learn's PCA has it.
-        n_effective = 1.0 / float(np.sum(weights**2 / sample_weight))
-        unbiased = n_effective / max(n_effective - 1.0, 1.0) if centred else 1.0
-        covariance = unbiased * (along * weights[:, None]).T @ along
-        order, variances = _adjusted_variances(covariance)
-        components = np.zeros((self.n_components, n_features))
-        components[:, standardizer.columns] = rows[order]
-        self.components_ = fix_signs(components)
-        self.explained_variance_ = variances
-        spread = found.samples.variances(weights)
-        if not centred:
-            spread = spread + found.samples.mean(weights) ** 2
-        total = unbiased * float(spread @ standardizer.scale**2)
-        left = max(total - float(variances.sum()), 0.0)
-        self.explained_variance_ratio_ = variances / total if total > 0 else variances
-        self.noise_variance_ = left / max(n_features - self.n_components, 1)
-        if n_features == self.n_components:
-            self.noise_variance_ = 0.0
-        self.scale_ = np.ones(n_features)
-        if self.scale is not None:
-            level = found.standardizer.scale
-            self.scale_[standardizer.columns] = level
-
-    def _validate_rows(
-        self, X: ArrayLike, sample_weight: ArrayLike | None
-    ) -> tuple[NDArray[np.float64], Array]:
-        rows, weight = super()._validate_rows(X, sample_weight)
-        self._constants = rows[0].copy()
-        return rows, weight
-
-    def transform(self, X: ArrayLike) -> NDArray[np.floating]:
-        """Return the scores of the rows: their coordinates along the components.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_components)
-            float32 for float32 rows.
-        """
-        check_is_fitted(self)
-        rows = validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
-        scores = (rows - self.mean_) @ self.components_.T
-        return np.asarray(scores.astype(rows.dtype, copy=False))
-
-    def inverse_transform(self, X: ArrayLike) -> NDArray[np.floating]:
-        """Return the rows nearest to the mean that have the given scores.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_components)
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_features)
-        """
-        check_is_fitted(self)
-        scores = check_array(X, dtype=[np.float64, np.float32], input_name="X")
-        if scores.shape[1] != self.n_components:
-            raise ValueError(
-                f"X must have one column per component, {self.n_components}; got {scores.shape[1]}"
-            )
-        gram = self.components_ @ self.components_.T
-        rows = scores @ np.linalg.pinv(gram) @ self.components_ + self.mean_
-        return np.asarray(rows.astype(scores.dtype, copy=False))
-
-    def score_distances(self, X: ArrayLike) -> Array:
-        """Return the Mahalanobis distance of each row inside the subspace; see `score_cutoff_`.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-        """
-        samples = self._checked(X)
-        return self._distances.score(samples)
-
-    def orthogonal_distances(self, X: ArrayLike) -> Array:
-        """Return the distance of each row from the subspace; see `orthogonal_cutoff_`.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-        """
-        samples = self._checked(X)
-        return self._distances.orthogonal(samples)
-
-    def _checked(self, X: ArrayLike) -> DenseSamples:
-        check_is_fitted(self)
-        return _samples(validate_data(self, X, reset=False, dtype=np.float64))
-
-    def _score_rows(self, X: NDArray[np.float64]) -> Array:
-        return self._row_score(X)
-
-    def _contributions(self, X: NDArray[np.float64]) -> tuple[Array, Array, Indices]:
-        parts, deviations = self._row_score.contributions(X)
-        return parts, deviations, self._row_score.standardizer.columns
-
-    @property
-    def _n_features_out(self) -> int:
-        return int(self.components_.shape[0])
-
-
-class RobustPCA(_RobustPCABase):
+class RobustPCA(ComponentsEstimator):
     r"""Principal components of data of which a fraction of the rows is arbitrarily wrong.
 
     Weights :math:`w` in the capped simplex are sought under which, beside the components, the
@@ -314,7 +104,7 @@ class RobustPCA(_RobustPCABase):
     --------
     >>> import numpy as np
     >>> from outweigh.adversaries import dense_spike
-    >>> from outweigh.estimators.pca import RobustPCA
+    >>> from outweigh import RobustPCA
     >>> sample = dense_spike(2000, 20, 20, 0.1, random_state=0, spike=3.0)
     >>> est = RobustPCA().fit(sample.X)
     >>> bool(abs(est.components_[0] @ sample.truth[0]) > 0.99)
@@ -356,7 +146,7 @@ class RobustPCA(_RobustPCABase):
         return None
 
 
-class RobustSparsePCA(_RobustPCABase):
+class RobustSparsePCA(ComponentsEstimator):
     r"""Sparse principal components of data of which a fraction of the rows is arbitrarily wrong.
 
     Algorithm 2 of the paper, changed where it trims the clean spike: weights are sought under which
@@ -440,7 +230,7 @@ class RobustSparsePCA(_RobustPCABase):
     --------
     >>> import numpy as np
     >>> from outweigh.adversaries import spiked_mixture
-    >>> from outweigh.estimators.pca import RobustSparsePCA
+    >>> from outweigh import RobustSparsePCA
     >>> sample = spiked_mixture(2000, 50, 4, 0.1, random_state=0)
     >>> est = RobustSparsePCA(n_nonzero=4).fit(sample.X)
     >>> np.array_equal(np.flatnonzero(est.components_[0]), sample.support)
@@ -514,35 +304,3 @@ class RobustSparsePCA(_RobustPCABase):
                 stacklevel=4,
             )
         return tuple(min(int(k), d) for k in wanted)
-
-
-def _samples(rows: NDArray[np.float64]) -> DenseSamples:
-    return DenseSamples(np.clip(rows, -_LARGEST, _LARGEST))
-
-
-def _completed(rows: Array, count: int) -> Array:
-    """Return unit rows, filled up to `count` with axes orthogonal to them: of no variance."""
-    while rows.shape[0] < count:
-        basis = orthonormal(rows.T)
-        axis = int(np.argmin(np.square(basis).sum(axis=1)))
-        row = -basis @ basis[axis]
-        row[axis] += 1.0
-        rows = np.vstack([rows, row / np.linalg.norm(row)])
-    return rows
-
-
-def _adjusted_variances(covariance: Array) -> tuple[Indices, Array]:
-    """Order correlated scores greedily by the variance that those before them leave."""
-    left = covariance.copy()
-    order: list[int] = []
-    variances: list[float] = []
-    for _ in range(left.shape[0]):
-        diagonal = np.diagonal(left).copy()
-        diagonal[order] = -np.inf
-        best = int(np.argmax(diagonal))
-        order.append(best)
-        variance = max(float(diagonal[best]), 0.0)
-        variances.append(variance)
-        if variance > 0.0:
-            left = left - np.outer(left[:, best], left[best]) / variance
-    return np.asarray(order, dtype=np.intp), np.asarray(variances)
