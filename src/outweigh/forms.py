@@ -91,6 +91,19 @@ class Form:
         values, vectors = np.linalg.eigh((core + core.T) / 2.0)
         return self + Form.from_directions(basis @ vectors, -values)
 
+    def support(self) -> NDArray[np.intp]:
+        """Return the coordinates that the form depends on, in increasing order."""
+        used = np.zeros(self.n_features, dtype=np.bool_)
+        sparse = self.entries.tocoo()
+        used[sparse.row] = used[sparse.col] = True
+        used |= self.directions.any(axis=1)
+        return np.flatnonzero(used)
+
+    def on(self, coordinates: NDArray[np.intp]) -> Form:
+        """Return the form on the named coordinates alone; `lift` undoes it where it vanishes."""
+        part = sp.csr_array(self.entries[coordinates][:, coordinates])
+        return Form(part, self.directions[coordinates], self.strengths)
+
     def lift(self, coordinates: NDArray[np.intp], n_features: int) -> Form:
         """Return the same form on a larger space, where `coordinates` name the present axes."""
         sparse = self.entries.tocoo()

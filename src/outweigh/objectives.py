@@ -90,12 +90,10 @@ class MomentObjective:
 
     def differentiate(self, form: Form, weighted_mean: Array) -> tuple[Array, Array]:
         """Return the subgradient that a form gives, and its drift, by the chain rule."""
-        subgradient = self.samples.quadratic(form)
-        drift = np.zeros(self.n_features)
-        if self.centred:
-            drift = form.symmetric_product(weighted_mean)
-            subgradient -= self.samples.project(drift)
-        return subgradient, drift
+        if not self.centred:
+            return self.samples.quadratic(form), np.zeros(self.n_features)
+        drift = form.symmetric_product(weighted_mean)
+        return self.samples.quadratic(form, drift), drift
 
     @property
     def n_features(self) -> int:

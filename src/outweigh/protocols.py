@@ -22,6 +22,7 @@ __all__ = [
     "Array",
     "Callback",
     "Evaluation",
+    "Foresight",
     "Indices",
     "Iterate",
     "Maximum",
@@ -42,6 +43,9 @@ __all__ = [
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
+Foresight = tuple[float, Array]
+"""A squared radius and the sample weights of the rows that count within it."""
+
 Reference = float | NDArray[np.float64]
 """What clean second moments look like: a scalar (times I), a diagonal, or a matrix."""
 
@@ -115,8 +119,8 @@ class Samples(Protocol):
         """Return S_w - R (centred) or M_w - R."""
         ...
 
-    def quadratic(self, form: Form) -> Array:
-        """Return x_i'Zx_i for every row, shape (n,)."""
+    def quadratic(self, form: Form, drift: Array | None = None) -> Array:
+        """Return x_i'Zx_i - x_i'b for every row, shape (n,); b is zero unless given."""
         ...
 
     def project(self, vectors: Array) -> Array:
@@ -127,12 +131,28 @@ class Samples(Protocol):
         """Return the same rows seen on the named columns only."""
         ...
 
-    def squared_distances(self, centre: Array) -> Array:
-        """Return |x_i - centre|^2 for every row."""
+    def at_hand(self) -> Samples:
+        """Return the same samples in memory if they fit, for a descent that reads them often."""
         ...
 
-    def variances(self, weights: Array) -> Array:
-        """Return the weighted variance of each column."""
+    def without(self, rows: Indices) -> Samples:
+        """Return the samples with zeros in some rows, whose weights are zero from now on."""
+        ...
+
+    def take_rows(self, rows: Indices) -> Samples:
+        """Return some rows alone, huge values clipped."""
+        ...
+
+    def squared_distances(self, centre: Array, foresee: Foresight | None = None) -> Array:
+        """Return |x_i - centre|^2 for every row.
+
+        ``foresee=(radius_sq, sample_weight)`` says that the moments of the rows within the radius
+        are likely to be asked for next.
+        """
+        ...
+
+    def variances(self, weights: Array, columns: Indices | None = None) -> Array:
+        """Return the weighted variance of each column, or of the named ones."""
         ...
 
     def typical_kurtosis(self, weights: Array) -> float:

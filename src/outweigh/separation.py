@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from outweigh.capped_simplex import CappedSimplex
-from outweigh.protocols import Array, Samples
+from outweigh.protocols import Array, Indices, Samples
 
 __all__ = ["FARTHEST", "NEAREST", "PULL", "Cut", "Separator", "separate", "weighted_quantile"]
 
@@ -55,9 +55,11 @@ class Separator:
         self._sparse = sparse
         self._answers: list[tuple[Array, tuple[Cut, ...]]] = []
 
-    def __call__(self, weights: Array) -> Array:
-        """Return the trimmed weights."""
-        answer = separate(self._samples, self._domain, weights, sparse=self._sparse)
+    def __call__(self, weights: Array, features: Indices | None = None) -> Array:
+        """Return the trimmed weights, given those of a descent and the features it ran on."""
+        answer = separate(
+            self._samples, self._domain, weights, sparse=self._sparse, features=features
+        )
         self._answers.append(answer)
         return answer[0]
 
@@ -67,7 +69,12 @@ class Separator:
 
 
 def separate(
-    samples: Samples, domain: CappedSimplex, weights: Array, *, sparse: bool
+    samples: Samples,
+    domain: CappedSimplex,
+    weights: Array,
+    *,
+    sparse: bool,
+    features: Indices | None = None,
 ) -> tuple[Array, tuple[Cut, ...]]:
     """Trim along the directions in which the removed rows differ from the kept ones.
 
@@ -81,6 +88,9 @@ def separate(
         Found by a descent.
     sparse : bool
         Keep only the features in which the difference is significant.
+    features : ndarray of int, optional
+        The features that carry the evidence. The first direction is sought on all features, the
+        next on these and those of the first alone: others hold noise, and need not be read again.
 
     Returns
     -------
@@ -91,10 +101,13 @@ def separate(
     start = domain.reference()
     weights = domain.project(weights)
     cuts: list[Cut] = []
+    among: Indices | None = None
     for _ in range(_ROUNDS):
-        cut = _find_cut(samples, domain, start, weights, sparse)
+        cut = _find_cut(samples, domain, start, weights, sparse, among)
         if cut is None:
             break
+        if sparse and features is not None:
+            among = np.union1d(features, np.flatnonzero(cut.direction))
         excess = np.maximum(cut.excess(samples.project(cut.direction)), 0.0)
         cuts.append(cut)
         pull = PULL / domain.metric.sum() * domain.metric
@@ -103,7 +116,12 @@ def separate(
 
 
 def _find_cut(
-    samples: Samples, domain: CappedSimplex, start: Array, weights: Array, sparse: bool
+    samples: Samples,
+    domain: CappedSimplex,
+    start: Array,
+    weights: Array,
+    sparse: bool,
+    among: Indices | None,
 ) -> Cut | None:
     moved = start - weights
     moved[np.abs(moved) <= 1e-9 * start.max()] = 0.0
@@ -113,7 +131,11 @@ def _find_cut(
     noise = float(np.sqrt(np.sum(moved[counted] ** 2 / domain.metric[counted])))
     if share <= 0.0 or noise == 0.0:
         return None
-    difference = samples.mean(moved)
+    if among is None:
+        difference = samples.mean(start) - samples.mean(weights)
+    else:
+        difference = np.zeros(samples.n_features)
+        difference[among] = samples.columns(among).mean(moved)
     direction = _significant(difference / noise, sparse)
     if direction is None:
         return None

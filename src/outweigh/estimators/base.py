@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import warnings
 from abc import abstractmethod
+from collections.abc import Callable
 from html import escape
 from numbers import Integral
 from typing import Any, ClassVar, Self
@@ -12,14 +13,16 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, OutlierMixin
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from outweigh.certificates import Certificate
 from outweigh.estimators.explanation import Explanation, explain_rows
+from outweigh.estimators.input import each_row, open_rows, sample_weights
 from outweigh.estimators.parameters import COMMON
 from outweigh.estimators.scoring import RowScore
 from outweigh.estimators.search import SearchOptions
 from outweigh.estimators.weighting import Weighting
+from outweigh.moments import Rows
 from outweigh.protocols import Array, Indices, Iterate
 
 __all__ = ["RobustEstimator"]
@@ -53,6 +56,8 @@ class RobustEstimator(OutlierMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
+            Also a pandas or polars DataFrame, a `numpy.memmap`, or a Dask array or DataFrame,
+            which is read in a few passes and never held as a whole.
         y : ignored
         sample_weight : array-like of shape (n_samples,), optional
             Nonnegative; an integer weight equals that many copies of the row, so weights that
@@ -68,6 +73,8 @@ class RobustEstimator(OutlierMixin, BaseEstimator):
             self._validate_params()
             rows, weight = self._validate_rows(X, sample_weight)
             self._fit_rows(rows, weight)
+            if rows.n_passes is not None:
+                self.n_passes_ = rows.n_passes
         except BaseException:
             self.__dict__.clear()
             self.__dict__.update(before)
@@ -75,12 +82,13 @@ class RobustEstimator(OutlierMixin, BaseEstimator):
         return self
 
     @abstractmethod
-    def _fit_rows(self, X: NDArray[np.float64], sample_weight: Array) -> None:
+    def _fit_rows(self, X: Rows, sample_weight: Array) -> None:
         """Set the fitted attributes; `sample_weight` has at least two positive entries."""
 
+    @property
     @abstractmethod
-    def _score_rows(self, X: NDArray[np.float64]) -> Array:
-        """Return the score of validated rows."""
+    def _scorer(self) -> Callable[[NDArray[np.float64]], Array]:
+        """The score of validated rows, as a small object that can be sent to workers."""
 
     def score_samples(self, X: ArrayLike) -> Array:
         """Return how far each row is to be trusted: at most 0, lower is less.
@@ -92,10 +100,11 @@ class RobustEstimator(OutlierMixin, BaseEstimator):
         Returns
         -------
         ndarray of shape (n_samples,)
+            A dask array, not yet computed, for data of Dask.
         """
         check_is_fitted(self)
-        rows = validate_data(self, X, reset=False, dtype=np.float64)
-        return self._score_rows(rows)
+        scores: Array = each_row(self, X, self._scorer)
+        return scores
 
     def decision_function(self, X: ArrayLike) -> Array:
         """Return ``score_samples(X) - offset_``: negative for outliers."""
@@ -123,10 +132,10 @@ class RobustEstimator(OutlierMixin, BaseEstimator):
         if not isinstance(top, Integral) or top < 1:
             raise ValueError(f"top must be a whole number of at least 1; got {top!r}")
         labels = getattr(X, "index", None)
-        rows = validate_data(self, X, reset=False, dtype=np.float64)
-        scores = self._score_rows(rows)
+        rows = open_rows(self, X, reset=False)
+        scores = rows.map(self._scorer)
         flagged = np.flatnonzero(scores < self.offset_)
-        contributions, deviations, columns = self._contributions(rows[flagged])
+        contributions, deviations, columns = self._contributions(rows.take(flagged))
         names = getattr(self, "feature_names_in_", None)
         if names is None:
             names = np.array([f"x{j}" for j in range(rows.shape[1])])
@@ -168,11 +177,9 @@ class RobustEstimator(OutlierMixin, BaseEstimator):
 
     def _validate_rows(
         self, X: ArrayLike, sample_weight: ArrayLike | None
-    ) -> tuple[NDArray[np.float64], Array]:
-        rows = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
-        weight = _check_sample_weight(
-            sample_weight, rows, dtype=np.float64, ensure_non_negative=True
-        )
+    ) -> tuple[Rows, Array]:
+        rows = open_rows(self, X, reset=True, ensure_min_samples=2)
+        weight = sample_weights(sample_weight, rows.shape[0])
         with np.errstate(over="ignore"):
             total = weight.sum()
         if not np.isfinite(total):
@@ -214,18 +221,14 @@ class RobustEstimator(OutlierMixin, BaseEstimator):
         return False
 
     def _set_weighting(
-        self,
-        X: NDArray[np.float64],
-        sample_weight: Array,
-        positive: NDArray[np.bool_],
-        found: Weighting,
+        self, sample_weight: Array, positive: NDArray[np.bool_], found: Weighting
     ) -> None:
         """Set what follows from the weights of a mean."""
         self._set_certified(positive, found.weights, found.certificate)
         self.n_iter_ = found.result.n_iter
         self.trace_ = found.result.trace
         self._score = found.score
-        self._set_offset(self._training_scores(X, positive, found), sample_weight, positive)
+        self._set_offset(found.scores, sample_weight, positive)
 
     def _set_certified(
         self, positive: NDArray[np.bool_], weights: Array, certificate: Certificate
@@ -250,17 +253,6 @@ class RobustEstimator(OutlierMixin, BaseEstimator):
         caps = sample_weight / ((1.0 - self.contamination_bound_) * sample_weight.sum())
         lost = self.weights_ < 0.5 * caps
         return float(sample_weight[lost].sum() / sample_weight.sum())
-
-    def _training_scores(
-        self, X: NDArray[np.float64], positive: NDArray[np.bool_], found: Weighting
-    ) -> Array:
-        """Return the scores of the rows of positive weight, without standardising them again."""
-        scores = found.scores.copy()
-        # Pruned rows hold zeros in the samples; they are scored as new rows would be.
-        pruned = np.flatnonzero(found.pruned)
-        if pruned.size:
-            scores[pruned] = self._score_rows(X[np.flatnonzero(positive)[pruned]])
-        return scores
 
 
 def _offset(scores: Array, sample_weight: Array, share: float) -> float:

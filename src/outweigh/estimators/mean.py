@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import ndtri
 
 from outweigh import objectives
@@ -18,6 +18,7 @@ from outweigh.estimators.preparation import (
     Standardizer,
 )
 from outweigh.estimators.weighting import Weighting, find_weighting
+from outweigh.moments import Rows
 from outweigh.protocols import Array
 from outweigh.selection import top_k_indices
 
@@ -307,7 +308,7 @@ class RobustSparseMean(MeanEstimator):
             callback=self._log,
         )
 
-    def _fit_rows(self, X: NDArray[np.float64], sample_weight: Array) -> None:
+    def _fit_rows(self, X: Rows, sample_weight: Array) -> None:
         if self.n_nonzero != "auto" and int(self.n_nonzero) > X.shape[1]:
             warnings.warn(
                 f"n_nonzero={self.n_nonzero} is larger than the number of features {X.shape[1]}; "

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from outweigh.certificates import Certificate, moreau_gradient
 from outweigh.estimators.base import RobustEstimator, warn_constant
+from outweigh.estimators.input import open_rows, sample_weights
 from outweigh.estimators.preparation import (
     Prepared,
     Standardizer,
@@ -19,6 +21,7 @@ from outweigh.estimators.preparation import (
 )
 from outweigh.estimators.reference import reference_covariance, whitener_on
 from outweigh.estimators.weighting import Weighting, problem_at
+from outweigh.moments import Rows
 from outweigh.protocols import Array
 from outweigh.scaling import scales_are_off
 
@@ -44,9 +47,9 @@ class MeanEstimator(RobustEstimator):
     def _read_out(self, mean: Array, standardizer: Standardizer, n_effective: float) -> Array:
         """Return the estimate on the varying columns from the weighted mean there."""
 
-    def _fit_rows(self, X: NDArray[np.float64], sample_weight: Array) -> None:
+    def _fit_rows(self, X: Rows, sample_weight: Array) -> None:
         positive = sample_weight > 0
-        rows = X if positive.all() else X[positive]
+        rows = X.select(positive)
         weight = sample_weight[positive]
         scale = (
             self.scale
@@ -56,7 +59,7 @@ class MeanEstimator(RobustEstimator):
         known = reference_covariance(self.covariance, X.shape[1])
         if known is not None and (scale is None or (isinstance(scale, str) and scale == "auto")):
             scale = np.sqrt(np.diagonal(known))
-        standardizer, centre = standardizer_for(rows, weight, scale)
+        standardizer, centre, location = standardizer_for(rows, weight, scale)
         warn_constant(standardizer.columns, X.shape[1])
         if known is not None:
             standardizer = replace(standardizer, whitener=whitener_on(known, standardizer.columns))
@@ -64,7 +67,6 @@ class MeanEstimator(RobustEstimator):
         found = self._find(prepared, weight)
         if isinstance(scale, str) and scale == "auto":
             standardizer, found = self._refine_scale(rows, weight, prepared, found)
-        location = rows[0].copy()
         n_effective = 1.0 / float(np.sum(found.weights**2 / weight))
         weighted_mean = standardizer.restore(found.score.centre)
         location[standardizer.columns] = self._read_out(weighted_mean, standardizer, n_effective)
@@ -73,11 +75,11 @@ class MeanEstimator(RobustEstimator):
         self.scale_[standardizer.columns] = standardizer.scale
         self._make_objective = found.make_objective
         self._centre = centre
-        self._set_weighting(X, sample_weight, positive, found)
+        self._set_weighting(sample_weight, positive, found)
 
     def _refine_scale(
         self,
-        rows: NDArray[np.float64],
+        rows: Rows,
         weight: Array,
         prepared: Prepared,
         found: Weighting,
@@ -88,8 +90,8 @@ class MeanEstimator(RobustEstimator):
             n_effective = 1.0 / float(np.sum(found.weights**2 / weight))
             kurtosis = found.samples.typical_kurtosis(found.weights)
             d = found.samples.n_features
-            part = found.samples.columns(np.arange(0, d, max(1, d // 256)))
-            if not scales_are_off(part.variances(found.weights), n_effective, kurtosis):
+            some = found.samples.variances(found.weights, np.arange(0, d, max(1, d // 256)))
+            if not scales_are_off(some, n_effective, kurtosis):
                 return prepared.standardizer, found
         standardizer = prepared.standardizer
         for _ in range(_SCALE_ROUNDS):
@@ -118,22 +120,25 @@ class MeanEstimator(RobustEstimator):
         Certificate
         """
         check_is_fitted(self)
-        rows = validate_data(self, X, reset=False, dtype=np.float64)
-        weight = _check_sample_weight(sample_weight, rows, dtype=np.float64)
+        rows = open_rows(self, X, reset=False)
+        weight = sample_weights(sample_weight, rows.shape[0])
         if rows.shape[0] != self.weights_.size:
             raise ValueError(
                 f"X must hold the {self.weights_.size} rows of the fit; got {rows.shape[0]}"
             )
         positive = weight > 0
-        prepared = prepare(rows[positive], weight[positive], self._score.standardizer, self._centre)
+        prepared = prepare(
+            rows.select(positive), weight[positive], self._score.standardizer, self._centre
+        )
         domain, objective = problem_at(
             prepared, weight[positive], self._make_objective, self.contamination_bound_
         )
         weights = domain.project(self.weights_[positive])
         return replace(self.certificate_, moreau=moreau_gradient(objective, domain, weights))
 
-    def _score_rows(self, X: NDArray[np.float64]) -> Array:
-        return self._score(X)
+    @property
+    def _scorer(self) -> Callable[[NDArray[np.float64]], Array]:
+        return self._score
 
     def _known_contamination(self) -> float | None:
         return None if self.contamination == "auto" else float(self.contamination)

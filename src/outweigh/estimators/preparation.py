@@ -7,20 +7,30 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from outweigh.moments import DenseSamples
-from outweigh.protocols import Array
+from outweigh.moments import Rows
+from outweigh.moments.dense import INFINITE
+from outweigh.moments.rows import Overview
+from outweigh.protocols import Array, Samples
 from outweigh.pruning import midmean, pruned_rows, pruning_radius_sq
 from outweigh.scaling import looks_unit_noise, plausibly_unit, robust_scales
 
-__all__ = ["Prepared", "Standardizer", "prepare", "refuse_huge", "standardizer_for"]
+__all__ = [
+    "Prepared",
+    "Standardizer",
+    "look_over",
+    "prepare",
+    "refuse_huge",
+    "rows_for_scale",
+    "spread_rows",
+    "standardizer_for",
+]
 
 # The origin, and whether the noise is of unit size, are read off this many rows; scales that are
 # divided by, off all rows unless there are more values than the second number.
 _ROWS_FOR_ORIGIN = 500
 _VALUES_FOR_SCALE = 10_000_000
-# In units of the noise. Beyond the first, values are as good as infinite; beyond the second, sums
-# of fourth powers of what is left after pruning would overflow.
-_INFINITE = 1e100
+# In units of the noise. Beyond it, sums of fourth powers of what is left after pruning would
+# overflow.
 _TOO_LARGE = 1e70
 # A centre within this many noise units of zero needs no shift of the origin.
 _NEAR_ORIGIN = 10.0
@@ -43,8 +53,8 @@ class Standardizer:
         """Return the standardised rows, shape (n, len(columns)), huge values clipped."""
         z = self._shifted(X)
         if z is X or z.base is X:
-            return np.clip(z, -_INFINITE, _INFINITE)
-        return np.asarray(np.clip(z, -_INFINITE, _INFINITE, out=z))
+            return np.clip(z, -INFINITE, INFINITE)
+        return np.asarray(np.clip(z, -INFINITE, INFINITE, out=z))
 
     def view(self, X: NDArray[np.float64]) -> Array:
         """Return the standardised rows, not clipped; X itself where nothing is to be done."""
@@ -61,7 +71,7 @@ class Standardizer:
             if np.any(self.scale != 1.0):
                 part = np.divide(part, self.scale, dtype=np.float64)
         if self.whitener is not None:
-            part = np.clip(part, -_INFINITE, _INFINITE) @ self.whitener
+            part = np.clip(part, -INFINITE, INFINITE) @ self.whitener
         return np.asarray(part, dtype=np.float64)
 
     def restore(self, z: Array) -> Array:
@@ -81,34 +91,58 @@ class Prepared:
 
     standardizer: Standardizer
     centre: Array
-    samples: DenseSamples
+    samples: Samples
     radius_sq: float
     far: Array
+
+    @property
+    def anchor(self) -> Array:
+        """The centre in units of the noise, from which `far` is measured."""
+        return self.standardizer.standardize(self.centre[None, :])[0]
 
     def pruned(self, sample_weight: Array, contamination: float) -> NDArray[np.intp]:
         """Return the rows to prune at a contamination: farthest first, never more than allowed."""
         return pruned_rows(self.far, self.radius_sq, sample_weight, contamination)
 
 
+def look_over(rows: Rows, scales: Array) -> Overview:
+    """Look at all rows once, along a fixed direction in the units known so far."""
+    direction = np.random.default_rng(0).standard_normal(rows.shape[1]) / scales
+    return rows.overview(direction)
+
+
 def standardizer_for(
-    X: NDArray[np.float64],
+    rows: Rows,
     sample_weight: Array,
     scale: str | Array | None,
-) -> tuple[Standardizer, Array]:
-    """Return the map to the units of the noise, before any weights are known, and a centre.
+) -> tuple[Standardizer, Array, Array]:
+    """Return the map to the units of the noise, before any weights are known.
 
     Parameters
     ----------
-    X : ndarray of shape (n, d)
+    rows : Rows
+        n rows of d columns.
     sample_weight : ndarray of shape (n,)
         Positive.
     scale : {"auto", "mad"}, array of shape (d,) or None
+
+    Returns
+    -------
+    standardizer : Standardizer
+    centre : ndarray of shape (len(standardizer.columns),)
+        In the units of X.
+    first : ndarray of shape (d,)
+        The first row, which holds the constants.
     """
-    columns = _varying(X)
-    scales = np.ones(columns.size)
+    given = np.ones(rows.shape[1])
     if scale is not None and not isinstance(scale, str):
-        scales = np.asarray(scale, dtype=np.float64)[columns]
-    part, weight = _spread_rows(X, sample_weight, columns, scales, _ROWS_FOR_ORIGIN)
+        given = np.asarray(scale, dtype=np.float64)
+    seen = look_over(rows, given)
+    # Where nothing varies, one column stands in for all: its mean is its constant.
+    columns = np.flatnonzero(seen.varies) if seen.varies.any() else np.zeros(1, dtype=np.intp)
+    scales = given[columns]
+    part, weight = spread_rows(rows, sample_weight, seen.keys, _ROWS_FOR_ORIGIN)
+    part = part if columns.size == part.shape[1] else part[:, columns]
     if isinstance(scale, str):
         kept = np.zeros(columns.size, dtype=np.bool_)
         if scale == "auto":
@@ -116,43 +150,44 @@ def standardizer_for(
             # Columns that may well be of unit noise are left alone, if nine in ten are.
             kept = plausibly_unit(*rough) & looks_unit_noise(*rough)
         if not kept.all():
-            n_rows = max(_ROWS_FOR_ORIGIN, _VALUES_FOR_SCALE // columns.size)
-            more, more_weight = _spread_rows(X, sample_weight, columns, scales, n_rows)
+            count = rows_for_scale(columns.size)
+            more, more_weight = spread_rows(rows, sample_weight, seen.keys, count)
+            more = more if columns.size == more.shape[1] else more[:, columns]
             scales = np.where(kept, 1.0, _positive(*robust_scales(more, more_weight), more))
     centre = midmean(part, weight) if columns.size else np.empty(0)
     # Second moments do not depend on the origin: a near one is not worth a copy of X.
     near = bool(np.all(np.abs(centre) <= _NEAR_ORIGIN * scales))
-    return Standardizer(columns, np.zeros_like(centre) if near else centre, scales), centre
+    origin = np.zeros_like(centre) if near else centre
+    return Standardizer(columns, origin, scales), centre, seen.first
 
 
 def prepare(
-    X: NDArray[np.float64], sample_weight: Array, standardizer: Standardizer, centre: Array
+    rows: Rows, sample_weight: Array, standardizer: Standardizer, centre: Array
 ) -> Prepared:
     """Return the samples in units of the noise, ready for a descent.
 
     Parameters
     ----------
-    X : ndarray of shape (n, d)
+    rows : Rows
     sample_weight : ndarray of shape (n,)
     standardizer : Standardizer
     centre : ndarray of shape (len(standardizer.columns),)
         In the units of X; rows far from it may be pruned, see `without_pruned`.
     """
-    samples = DenseSamples(standardizer.view(X))
-    z = standardizer.standardize(centre[None, :])[0]
+    samples = rows.samples(standardizer.view, standardizer.columns.size)
+    anchor = standardizer.standardize(centre[None, :])[0]
     radius_sq = pruning_radius_sq(float(sample_weight.sum()), max(samples.n_features, 1))
-    return Prepared(standardizer, centre, samples, radius_sq, samples.squared_distances(z))
+    far = samples.squared_distances(anchor, foresee=(radius_sq, sample_weight))
+    return Prepared(standardizer, centre, samples, radius_sq, far)
 
 
-def without_pruned(prepared: Prepared, pruned: NDArray[np.intp]) -> DenseSamples:
+def without_pruned(prepared: Prepared, pruned: NDArray[np.intp]) -> Samples:
     """Return samples in which pruned rows, whose weight is zero, hold zeros and not 1e300."""
     if pruned.size == 0:
         refuse_huge(prepared.far)
         return prepared.samples
-    array = prepared.samples.array.copy()
-    array[pruned] = 0.0
     refuse_huge(np.delete(prepared.far, pruned))
-    return DenseSamples(array)
+    return prepared.samples.without(pruned)
 
 
 def refuse_huge(squared_distances: Array) -> None:
@@ -166,42 +201,37 @@ def refuse_huge(squared_distances: Array) -> None:
         )
 
 
-def _varying(X: NDArray[np.float64]) -> NDArray[np.intp]:
-    """Return the columns that are not constant, looking closely only where two rows agree."""
-    varies = X[0] != X[-1]
-    alike = np.flatnonzero(~varies)
-    if alike.size:
-        varies[alike] = X[:, alike].max(axis=0) != X[:, alike].min(axis=0)
-    # Where nothing varies, one column stands in for all: its mean is its constant.
-    return np.flatnonzero(varies) if varies.any() else np.zeros(1, dtype=np.intp)
+def rows_for_scale(n_columns: int) -> int:
+    """Return how many rows the scales of so many columns are read off."""
+    return max(_ROWS_FOR_ORIGIN, _VALUES_FOR_SCALE // max(n_columns, 1))
 
 
-def _spread_rows(
-    X: NDArray[np.float64],
-    sample_weight: Array,
-    columns: NDArray[np.intp],
-    scales: Array,
-    count: int,
+def spread_rows(
+    rows: Rows, sample_weight: Array, keys: Array, count: int
 ) -> tuple[Array, Array]:
     """Return about `count` rows spread evenly over the data, with their weights.
 
     They are evenly spaced in the order of a fixed projection in the units known so far, so the
     choice depends neither on the order of the rows nor on where the origin is, nor on units that
     were given; and integer weights choose as repeated rows do.
+
+    Parameters
+    ----------
+    rows : Rows
+    sample_weight : ndarray of shape (n,)
+    keys : ndarray of shape (n,)
+        The projection, see `look_over`.
+    count : int
     """
-    rows = X if columns.size == X.shape[1] else X[:, columns]
     total = float(sample_weight.sum())
     if total <= count:
-        return rows, sample_weight
-    # Huge values would make every projection infinite; their order among themselves is no matter.
-    direction = np.random.default_rng(0).standard_normal(columns.size) / scales
-    with np.errstate(over="ignore", invalid="ignore"):
-        keys = np.nan_to_num(rows @ direction, nan=np.inf)
-    order = np.argsort(keys, kind="stable")
+        return rows.take(np.arange(rows.shape[0])), sample_weight
+    # Huge values make projections infinite; their order among themselves is no matter.
+    order = np.argsort(np.nan_to_num(keys, nan=np.inf), kind="stable")
     cumulative = np.cumsum(sample_weight[order])
     places = (np.arange(count) + 0.5) * (total / count)
     chosen, times = np.unique(np.searchsorted(cumulative, places), return_counts=True)
-    return rows[order[chosen]], times.astype(np.float64)
+    return rows.take(order[chosen]), times.astype(np.float64)
 
 
 def _positive(by_deviation: Array, by_deciles: Array, part: Array) -> Array:

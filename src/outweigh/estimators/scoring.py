@@ -34,13 +34,14 @@ class RowScore:
 
     Two terms, each nonnegative and smooth. The first is the share of its weight that the row would
     have lost in the fit: by the force x'Fx - x'b that the descent accumulated, and by its excess
-    beyond the separating cuts. The second is the squared distance from the centre beyond the
-    pruning radius. It grows without bound along every ray and the first is never negative, so no
+    beyond the separating cuts. The second is the squared distance beyond the pruning radius, from
+    the anchor that pruning measures from. It grows without bound along every ray and the first is never negative, so no
     point gains by going far away, whatever directions the force is blind to.
     """
 
     standardizer: Standardizer
     centre: Array
+    anchor: Array
     radius_sq: float
     force: Form
     drift: Array
@@ -52,7 +53,9 @@ class RowScore:
         """Return the score of each row of X, at most 0; lower is less trusted."""
         return self.of_samples(DenseSamples(self.standardizer.apply(X)))
 
-    def of_samples(self, samples: Samples, pushed: Array | None = None) -> Array:
+    def of_samples(
+        self, samples: Samples, pushed: Array | None = None, squared: Array | None = None
+    ) -> Array:
         """Return the score of rows already in units of the noise.
 
         Parameters
@@ -60,8 +63,10 @@ class RowScore:
         samples : Samples
         pushed : ndarray of shape (n,), optional
             The force x'Fx - x'b on each row where it is known.
+        squared : ndarray of shape (n,), optional
+            The squared distance of each row from the anchor where it is known.
         """
-        by_loss, by_distance = self._terms(samples, pushed)
+        by_loss, by_distance = self._terms(samples, pushed, squared)
         # The last term orders rows that nothing speaks against by their distance; else they would
         # be equal to the last digit, and no given share of them could be flagged.
         order = _ORDER_GAIN * np.log1p(np.maximum(by_distance / _DISTANCE_GAIN + 1.0, 0.0))
@@ -82,7 +87,7 @@ class RowScore:
             From the centre, in units of the noise.
         """
         samples = DenseSamples(self.standardizer.apply(X))
-        by_loss, by_distance = self._terms(samples, None)
+        by_loss, by_distance = self._terms(samples)
         white = samples.array - self.centre
         whitener = self.standardizer.whitener
         away = white
@@ -114,16 +119,19 @@ class RowScore:
         parts[unexplained] = np.square(away[unexplained]) + _TINY
         return parts, away
 
-    def _terms(self, samples: Samples, pushed: Array | None) -> tuple[Array, Array]:
+    def _terms(
+        self, samples: Samples, pushed: Array | None = None, squared: Array | None = None
+    ) -> tuple[Array, Array]:
         lost = np.zeros(samples.n_samples)
         if self._has_force:
             if pushed is None:
-                pushed = samples.quadratic(self.force) - samples.project(self.drift)
+                pushed = samples.quadratic(self.force, self.drift)
             lost += self.total * (pushed - self.level)
         for cut in self.cuts:
             lost += PULL * np.maximum(cut.excess(samples.project(cut.direction)), 0.0)
-        distances = samples.squared_distances(self.centre)
-        by_distance = _DISTANCE_GAIN * (distances / self.radius_sq - 1.0)
+        if squared is None:
+            squared = samples.squared_distances(self.anchor)
+        by_distance = _DISTANCE_GAIN * (squared / self.radius_sq - 1.0)
         return _LOSS_GAIN * (lost - _HALF), by_distance
 
     @property
@@ -139,6 +147,7 @@ def row_score(
     result: Result,
     cuts: tuple[Cut, ...],
     total: float | None = None,
+    distances: tuple[Array, Array] | None = None,
 ) -> tuple[RowScore, Array]:
     """Calibrate a score on the rows kept by `weights`; return it and the scores of all rows.
 
@@ -148,11 +157,17 @@ def row_score(
         Of the fit.
     total : float, optional
         The sum of the sample weights; the number of rows that `weights` amount to by default.
+    distances : pair of ndarrays, of shape (d,) and (n,), optional
+        A rough centre, and the squared distance of each row from it where that is known; else
+        distances are from the weighted mean.
     """
-    pushed = samples.quadratic(result.force) - samples.project(result.drift)
+    pushed = samples.quadratic(result.force, result.drift)
+    centre = samples.mean(weights)
+    anchor, squared = (centre, None) if distances is None else distances
     score = RowScore(
         standardizer,
-        samples.mean(weights),
+        centre,
+        anchor,
         radius_sq,
         result.force,
         result.drift,
@@ -160,7 +175,7 @@ def row_score(
         total if total is not None else 1.0 / float(weights @ weights),
         cuts,
     )
-    return score, score.of_samples(samples, pushed)
+    return score, score.of_samples(samples, pushed, squared)
 
 
 def _softplus(values: Array) -> Array:

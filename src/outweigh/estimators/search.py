@@ -117,6 +117,8 @@ def find_weights(
             objective, domain, options, update, start, callback, polish, coordinates
         )
 
+    objective = replace(objective, samples=objective.samples.at_hand())
+
     def reached(value: float, weights: Array) -> bool:
         return options.stop_at_floor and _is_clean(
             value, weights, start, objective, domain, options, _NEAR
@@ -144,7 +146,7 @@ def _polished(
     options: SearchOptions,
 ) -> Result:
     """Return the polished weights, unless they look less clean than those they came from."""
-    weights = polish(found.weights)
+    weights = polish(found.weights, np.arange(objective.n_features))
     survey = objective.survey(weights, 1)
     allowed = floor_at(objective, domain, weights, options.kurtosis).upper
     if survey.value > max(allowed, 1.1 * found.value):

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from outweigh.capped_simplex import CappedSimplex
 from outweigh.certificates import Certificate, stationarity, theorem_stationarity
@@ -41,7 +40,6 @@ class Weighting:
     score: RowScore
     scores: Array
     samples: Samples
-    pruned: NDArray[np.bool_]
     make_objective: Callable[[Samples], MomentObjective]
 
 
@@ -108,7 +106,14 @@ def find_weighting(
         result,
         separator.cuts_of(result.weights) if separator is not None else (),
         total=float(sample_weight.sum()),
+        distances=(prepared.anchor, prepared.far),
     )
+    pruned = np.flatnonzero(domain.caps == 0.0)
+    if pruned.size:
+        # They hold zeros in the samples of the descent; they are scored as new rows would be.
+        scores[pruned] = score.of_samples(
+            prepared.samples.take_rows(pruned), squared=prepared.far[pruned]
+        )
     return Weighting(
         result.weights,
         certificate.removed,
@@ -118,7 +123,6 @@ def find_weighting(
         score,
         scores,
         objective.samples,
-        domain.caps == 0.0,
         make_objective,
     )
 

@@ -1,6 +1,16 @@
 """Reductions over the samples: the only room that sees X."""
 
+from outweigh.moments.chunked import ChunkedSamples
 from outweigh.moments.dense import DenseSamples
 from outweigh.moments.matrices import ArrayMoment, BlockedMoment
+from outweigh.moments.rows import ArrayRows, ChunkedRows, Rows
 
-__all__ = ["ArrayMoment", "BlockedMoment", "DenseSamples"]
+__all__ = [
+    "ArrayMoment",
+    "ArrayRows",
+    "BlockedMoment",
+    "ChunkedRows",
+    "ChunkedSamples",
+    "DenseSamples",
+    "Rows",
+]

@@ -10,9 +10,12 @@ from numpy.typing import NDArray
 from outweigh.forms import Form
 from outweigh.moments.matrices import ArrayMoment, BlockedMoment, subtract_reference
 from outweigh.moments.second_moment import LastSecondMoment, second_moment
-from outweigh.protocols import Array, Indices, MomentMatrix, Reference
+from outweigh.protocols import Array, Foresight, Indices, MomentMatrix, Reference
 
-__all__ = ["DenseSamples"]
+__all__ = ["INFINITE", "DenseSamples", "kurtosis_spacing", "median_kurtosis"]
+
+INFINITE = 1e100
+"""Values beyond it, in units of the noise, are as good as infinite."""
 
 # Above this many features a moment matrix is computed in blocks of rows instead of being held.
 _HELD_LIMIT = 6000
@@ -98,9 +101,9 @@ class DenseSamples:
         subtract_reference(array, reference, np.arange(self.n_features))
         return ArrayMoment(array)
 
-    def quadratic(self, form: Form) -> Array:
-        """Return x_i'Zx_i for every row."""
-        result = np.zeros(self.n_samples)
+    def quadratic(self, form: Form, drift: Array | None = None) -> Array:
+        """Return x_i'Zx_i - x_i'b for every row; b is zero unless a `drift` is given."""
+        result = np.zeros(self.n_samples) if drift is None else -self.project(drift)
         if form.strengths.size:
             result += (self.array @ form.directions) ** 2 @ form.strengths
         if form.entries.nnz:
@@ -134,8 +137,24 @@ class DenseSamples:
         # Three times as quick as indexing, whose result is in Fortran order.
         return DenseSamples(np.take(self.array, indices, axis=1))
 
-    def variances(self, weights: Array) -> Array:
-        """Return the weighted variance of each column."""
+    def at_hand(self) -> DenseSamples:
+        """Return the same samples in memory: these."""
+        return self
+
+    def without(self, rows: Indices) -> DenseSamples:
+        """Return a copy with zeros in some rows."""
+        array = self.array.copy()
+        array[rows] = 0.0
+        return DenseSamples(array)
+
+    def take_rows(self, rows: Indices) -> DenseSamples:
+        """Return some rows alone, huge values clipped."""
+        return DenseSamples(np.clip(self.array[rows], -INFINITE, INFINITE))
+
+    def variances(self, weights: Array, columns: Indices | None = None) -> Array:
+        """Return the weighted variance of each column, or of the named ones."""
+        if columns is not None:
+            return self.columns(columns).variances(weights)
         mean = self.mean(weights)
         total = np.zeros(self.n_features)
         for start in range(0, self.n_samples, _ROW_CHUNK):
@@ -148,17 +167,27 @@ class DenseSamples:
 
         Read off some 64 evenly spaced columns.
         """
-        part = self.array[:, :: max(1, self.n_features // 64)]
+        part = self.array[:, :: kurtosis_spacing(self.n_features)]
         squares = (part - weights @ part) ** 2
-        second, fourth = weights @ squares, weights @ (squares * squares)
-        varying = second > 0
-        return float(np.median(fourth[varying] / second[varying] ** 2)) if varying.any() else 3.0
+        return median_kurtosis(weights @ squares, weights @ (squares * squares))
 
-    def squared_distances(self, centre: Array) -> Array:
-        """Return |x_i - centre|^2 for every row."""
+    def squared_distances(self, centre: Array, foresee: Foresight | None = None) -> Array:
+        """Return |x_i - centre|^2 for every row; nothing is foreseen for rows in memory."""
+        del foresee
         result = np.empty(self.n_samples)
         with np.errstate(over="ignore"):
             for start in range(0, self.n_samples, _ROW_CHUNK):
                 part = self.array[start : start + _ROW_CHUNK] - centre
                 np.einsum("ij,ij->i", part, part, out=result[start : start + _ROW_CHUNK])
         return result
+
+
+def kurtosis_spacing(n_features: int) -> int:
+    """Return how far apart the columns are that a typical kurtosis is read off: some 64 of them."""
+    return max(1, n_features // 64)
+
+
+def median_kurtosis(second: Array, fourth: Array) -> float:
+    """Return the median kurtosis, given central moments; 3 where nothing varies."""
+    varying = second > 0
+    return float(np.median(fourth[varying] / second[varying] ** 2)) if varying.any() else 3.0

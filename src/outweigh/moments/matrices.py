@@ -10,7 +10,14 @@ from numpy.typing import NDArray
 
 from outweigh.protocols import Array, Indices, Reference
 
-__all__ = ["ArrayMoment", "BlockedMoment", "reference_block", "subtract_reference"]
+__all__ = [
+    "ArrayMoment",
+    "BlockedMoment",
+    "reference_block",
+    "reference_diagonal",
+    "reference_product",
+    "subtract_reference",
+]
 
 
 _BLOCK_ROWS = 256
@@ -86,7 +93,7 @@ class BlockedMoment:
         values = np.einsum("i,ij,ij->j", self.weights, self.rows_of_x, self.rows_of_x)
         if self.mean is not None:
             values = values - self.mean**2
-        return np.asarray(values - _reference_diagonal(self.reference, self.n_features))
+        return np.asarray(values - reference_diagonal(self.reference, self.n_features))
 
     def row_blocks(self) -> Iterator[tuple[int, NDArray[np.floating]]]:
         """Yield blocks of `block_size` rows."""
@@ -110,10 +117,7 @@ class BlockedMoment:
         result = self.rows_of_x.T @ (scale * inner)
         if self.mean is not None:
             result = result - np.multiply.outer(self.mean, self.mean @ vectors)
-        if np.ndim(self.reference) == 2:
-            return np.asarray(result - self.reference @ vectors, dtype=np.float64)
-        diagonal = np.broadcast_to(self.reference, (self.n_features,))
-        return np.asarray(result - (diagonal * vectors.T).T, dtype=np.float64)
+        return np.asarray(result - reference_product(self.reference, vectors), dtype=np.float64)
 
     def restrict(self, indices: Indices) -> Array:
         """Return the block on the named coordinates."""
@@ -148,7 +152,16 @@ def subtract_reference(block: NDArray[np.floating], reference: Reference, indice
         block[np.arange(len(indices)), indices] -= diagonal
 
 
-def _reference_diagonal(reference: Reference, n_features: int) -> Array:
+def reference_product(reference: Reference, vectors: Array) -> Array:
+    """Return R V for V of shape (d,) or (d, m)."""
+    if np.ndim(reference) == 2:
+        return np.asarray(reference @ vectors)
+    diagonal = np.broadcast_to(reference, (vectors.shape[0],))
+    return np.asarray((diagonal * vectors.T).T)
+
+
+def reference_diagonal(reference: Reference, n_features: int) -> Array:
+    """Return the diagonal of R."""
     if np.ndim(reference) == 2:
         return np.diagonal(np.asarray(reference))
     return np.broadcast_to(np.asarray(reference, dtype=np.float64), (n_features,))

@@ -30,8 +30,8 @@ __all__ = ["WorkingSet", "descend_on_working_set"]
 InnerSolver = Callable[[Objective, Array, int], Result]
 """Called with the restricted objective, the weights to start from and its number of features."""
 
-Polish = Callable[[Array], Array]
-"""From the weights of a descent to the weights worth verifying."""
+Polish = Callable[[Array, Indices], Array]
+"""From the weights of a descent, and its features, to the weights worth verifying."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -97,7 +97,7 @@ def descend_on_working_set(
     status = Status.EXHAUSTED
     for _ in range(working_set.max_rounds):
         tested, survey = _survey(
-            objective, rounds.weights, start, reached, working_set.n_coordinates, polish
+            objective, rounds, start, reached, working_set.n_coordinates, polish
         )
         previous = np.inf if best is None else best.value
         rounds.trace.append(Iterate(len(rounds.trace), survey.value, 0.0, True))
@@ -125,15 +125,16 @@ def descend_on_working_set(
 
 def _survey(
     objective: SurveyableObjective,
-    weights: Array,
+    rounds: _Rounds,
     start: Array,
     reached: Reached,
     n_coordinates: int,
     polish: Polish | None,
 ) -> tuple[Array, Survey]:
     """Return the polished weights and a full pass at them, or the weights before if cleaner."""
+    weights = rounds.weights
     plain = weights is start or polish is None
-    tested = weights if polish is None or plain else polish(weights)
+    tested = weights if polish is None or plain else polish(weights, rounds.coordinates)
     survey = objective.survey(tested, n_coordinates)
     if plain or reached(survey.value, tested):
         return tested, survey

@@ -1,0 +1,100 @@
+"""From what a user passes as X to checked rows: arrays, DataFrames, arrays on disk, Dask."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import _check_sample_weight, validate_data
+
+from outweigh.moments import ArrayRows, Rows
+from outweigh.moments.rows import chunked_rows, is_dask, is_on_disk, map_lazily
+from outweigh.protocols import Array
+
+__all__ = ["each_row", "open_rows", "sample_weights"]
+
+
+def open_rows(estimator: BaseEstimator, X: Any, *, reset: bool, ensure_min_samples: int = 1) -> Rows:
+    """Return the rows of X, checked; those in chunks are checked when they are first read.
+
+    Parameters
+    ----------
+    estimator : BaseEstimator
+        Its ``n_features_in_`` and ``feature_names_in_`` are set, or compared with.
+    X : array-like, numpy.memmap, dask.array.Array or dask.dataframe.DataFrame
+    reset : bool
+        Whether this is a fit.
+    ensure_min_samples : int, default=1
+    """
+    if not (is_dask(X) or is_on_disk(X)):
+        rows = validate_data(
+            estimator, X, reset=reset, dtype=np.float64, ensure_min_samples=ensure_min_samples
+        )
+        return ArrayRows(rows)
+    chunked = chunked_rows(X)
+    _check_columns(estimator, X, chunked.shape[1], reset)
+    if chunked.shape[0] < ensure_min_samples:
+        raise ValueError(
+            f"Found array with {chunked.shape[0]} sample(s) (shape={chunked.shape}) while a "
+            f"minimum of {ensure_min_samples} is required."
+        )
+    return chunked
+
+
+def sample_weights(sample_weight: ArrayLike | None, n_samples: int) -> Array:
+    """Return nonnegative sample weights as an array; ones by default."""
+    if is_dask(sample_weight):
+        sample_weight = np.asarray(sample_weight)
+    return np.asarray(
+        _check_sample_weight(
+            sample_weight, np.empty((n_samples, 0)), dtype=np.float64, ensure_non_negative=True
+        )
+    )
+
+
+def each_row(
+    estimator: BaseEstimator,
+    X: Any,
+    function: Callable[[NDArray[Any]], NDArray[Any]],
+    *,
+    dtypes: Any = np.float64,
+    n_columns: int | None = None,
+) -> Any:
+    """Return a function of every row: an array, or lazily a dask array for data of Dask.
+
+    Parameters
+    ----------
+    estimator : BaseEstimator
+        Fitted.
+    X : as for `open_rows`
+    function : callable
+        From checked rows to one answer a row; it is sent to workers, so it must be small.
+    dtypes : numpy dtype or list of them
+        As ``dtype`` in scikit-learn's ``check_array``.
+    n_columns : int, optional
+        The number of answers a row, if not one.
+    """
+    if is_dask(X):
+        n_features = X.shape[1]
+        if np.isnan(n_features):
+            raise ValueError(
+                "X: its number of columns is unknown; call X.compute_chunk_sizes() first"
+            )
+        _check_columns(estimator, X, int(n_features), reset=False)
+        return map_lazily(X, function, n_columns)
+    if is_on_disk(X):
+        _check_columns(estimator, X, X.shape[1], reset=False)
+        return chunked_rows(X).map(function)
+    return function(validate_data(estimator, X, reset=False, dtype=dtypes))
+
+
+def _check_columns(estimator: BaseEstimator, X: Any, n_features: int, reset: bool) -> None:
+    """Set or compare the number and names of the columns, by a stand-in of the same columns."""
+    stand_in = np.zeros((2, n_features))
+    if hasattr(X, "columns"):
+        # The types of a dask DataFrame, on two made-up rows.
+        stand_in = X._meta_nonempty
+    validate_data(estimator, stand_in, reset=reset, skip_check_array=True)

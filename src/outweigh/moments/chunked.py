@@ -1,0 +1,291 @@
+"""Samples that are read a chunk at a time: each reduction is a pass, and none is made twice."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from outweigh.forms import Form
+from outweigh.moments import kernels
+from outweigh.moments.chunked_memory import ColumnMemory, MomentMemory, MomentSums
+from outweigh.moments.chunked_moment import ChunkedMoment
+from outweigh.moments.chunks import Chunks, Sums
+from outweigh.moments.dense import DenseSamples, kurtosis_spacing
+from outweigh.moments.kernels import Loader, Transform
+from outweigh.moments.matrices import ArrayMoment, subtract_reference
+from outweigh.protocols import Array, Foresight, Indices, MomentMatrix, Reference
+
+__all__ = ["ChunkedSamples"]
+
+_NONE = np.empty(0, dtype=np.intp)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ChunkedSamples:
+    """Rows in chunks, seen through passes over them.
+
+    A pass brings home more than it was asked for where that costs nothing, and what is at hand is
+    not read again: the moments of the last few weights, and the columns gathered so far.
+
+    Parameters
+    ----------
+    chunks : Chunks
+    transform : callable, optional
+        From raw rows to rows in units of the noise.
+    n_features : int
+        Columns after the transform.
+    keep : ndarray of bool, optional
+        The rows that count; all by default.
+    zeroed : ndarray of int
+        Rows, among those that count, that hold zeros instead of their values.
+    """
+
+    chunks: Chunks
+    n_features: int
+    transform: Transform | None = None
+    keep: NDArray[np.bool_] | None = None
+    zeroed: Indices = field(default_factory=lambda: _NONE)
+    _moments: MomentMemory = field(default_factory=MomentMemory, repr=False)
+    _columns: ColumnMemory = field(default_factory=ColumnMemory, repr=False)
+
+    @property
+    def n_samples(self) -> int:
+        """Number of rows n."""
+        return sum(self.chunks.sizes) if self.keep is None else int(np.count_nonzero(self.keep))
+
+    def mean(self, weights: Array) -> Array:
+        """Return mu_w = X'w."""
+        if weights.min() >= 0.0:
+            # Second moments at these weights are likely to be asked for next.
+            return self._sums(weights).first.copy()
+        own = self._own(weights)
+        return self._summed(kernels.mean, (self.transform,), own, "a weighted mean")[0]
+
+    def moment(
+        self,
+        weights: Array,
+        *,
+        centred: bool,
+        reference: Reference = 0.0,
+        mean: Array | None = None,
+        single_precision: bool = False,
+    ) -> MomentMatrix:
+        """Return S_w - R (centred) or M_w - R; always summed in float64."""
+        del mean, single_precision
+        sums = self._sums(weights)
+        centre = sums.first if centred else None
+        if not self._holds_pairs:
+            return ChunkedMoment(self, weights, centre, reference, sums.diagonal)
+        array = sums.second.copy()
+        if centre is not None:
+            array -= np.multiply.outer(centre, centre)
+        subtract_reference(array, reference, np.arange(self.n_features))
+        return ArrayMoment(array)
+
+    def quadratic(self, form: Form, drift: Array | None = None) -> Array:
+        """Return x_i'Zx_i - x_i'b for every row."""
+        support = form.support()
+        if drift is not None:
+            support = np.union1d(support, np.flatnonzero(drift))
+        held = self._columns.on(support, self.zeroed)
+        if held is not None:
+            local = None if drift is None else drift[support]
+            return DenseSamples(held).quadratic(form.on(support), local)
+        shared = (self.transform, form, drift)
+        return self._per_row(kernels.quadratic, shared, self._own(), "a quadratic form")
+
+    def project(self, vectors: Array) -> Array:
+        """Return X V."""
+        support = np.flatnonzero(vectors if vectors.ndim == 1 else vectors.any(axis=1))
+        if 2 * support.size <= self.n_features:
+            self._gather(support)
+        held = self._columns.on(support, self.zeroed)
+        if held is not None:
+            return np.asarray(held @ vectors[support])
+        width = 1 if vectors.ndim == 1 else vectors.shape[1]
+        shared = (self.transform, vectors)
+        return self._per_row(kernels.project, shared, self._own(), "a projection", 8 * width)
+
+    def columns(self, indices: Indices) -> DenseSamples | ChunkedSamples:
+        """Return the same rows on the named columns: in memory if they fit the budget."""
+        self._gather(indices)
+        held = self._columns.on(indices, self.zeroed)
+        if held is not None:
+            return DenseSamples(held)
+        own = [(loader,) for loader in self._loaders()]
+        derived = self.chunks.derived(
+            kernels.columns, (self.transform, indices), own, int(indices.size)
+        )
+        return ChunkedSamples(derived, int(indices.size))
+
+    def at_hand(self) -> DenseSamples | ChunkedSamples:
+        """Return the same samples in memory if they fit the budget, else themselves."""
+        if 8 * self.n_samples * self.n_features > self.chunks.budget:
+            return self
+        return self.columns(np.arange(self.n_features))
+
+    def without(self, rows: Indices) -> ChunkedSamples:
+        """Return the samples with zeros in some rows, whose weights must be zero from now on."""
+        return replace(self, zeroed=np.sort(rows))
+
+    def take_rows(self, rows: Indices) -> ChunkedSamples:
+        """Return some rows alone, with their values."""
+        counted = np.arange(sum(self.chunks.sizes))
+        keep = np.zeros(counted.size, dtype=np.bool_)
+        keep[(counted if self.keep is None else counted[self.keep])[np.sort(rows)]] = True
+        return ChunkedSamples(
+            self.chunks, self.n_features, self.transform, keep, _columns=self._columns.of_rows(rows)
+        )
+
+    def variances(self, weights: Array, columns: Indices | None = None) -> Array:
+        """Return the weighted variance of each column, or of the named ones."""
+        sums = self._sums(weights)
+        found = np.maximum(sums.diagonal - sums.first**2, 0.0)
+        return found if columns is None else found[columns]
+
+    def typical_kurtosis(self, weights: Array) -> float:
+        """Return the median over columns of the weighted kurtosis; 3 for Gaussian features."""
+        return self._sums(weights).typical_kurtosis(kurtosis_spacing(self.n_features))
+
+    def squared_distances(self, centre: Array, foresee: Foresight | None = None) -> Array:
+        """Return |x_i - centre|^2 for every row.
+
+        The moments of the rows within the foreseen radius are summed in the same pass.
+        """
+        radius_sq, weights = (None, None) if foresee is None else foresee
+        shared = (self.transform, centre, radius_sq, *self._what_to_sum)
+        own: Sequence[Sequence[object]]
+        if weights is None:
+            own = [(loader, None) for loader in self._loaders()]
+        else:
+            own = self._own(weights)
+        found = np.empty(self.n_samples)
+        total = self._scan(kernels.distances, shared, own, "squared distances", found)
+        if radius_sq is not None and weights is not None:
+            self._moments.remember(np.where(found <= radius_sq, weights, 0.0), MomentSums(*total))
+        return found
+
+    def moment_rows(self, weights: Array, indices: Indices) -> Array:
+        """Return the named rows of X'diag(w)X by a pass."""
+        shared = (self.transform, indices)
+        return self._summed(kernels.moment_rows, shared, self._own(weights), "second moments")[0]
+
+    def moment_product(self, weights: Array, vectors: Array) -> Array:
+        """Return X'diag(w)X V by a pass."""
+        shared = (self.transform, vectors)
+        own = self._own(weights)
+        return self._summed(kernels.moment_product, shared, own, "a product of moments")[0]
+
+    @property
+    def _holds_pairs(self) -> bool:
+        return 8 * self.n_features**2 <= self.chunks.budget
+
+    @property
+    def _what_to_sum(self) -> tuple[bool, int]:
+        return self._holds_pairs, kurtosis_spacing(self.n_features)
+
+    def _sums(self, weights: Array) -> MomentSums:
+        known = self._moments.find(weights)
+        if known is None:
+            shared = (self.transform, *self._what_to_sum)
+            own = self._own(weights)
+            known = MomentSums(*self._summed(kernels.moment_sums, shared, own, "second moments"))
+            self._moments.remember(weights, known)
+        return known
+
+    def _gather(self, indices: Indices) -> None:
+        """Bring columns home unless they are there or do not fit."""
+        missing = self._columns.missing(indices)
+        room = self.chunks.budget - self._columns.n_bytes
+        if missing.size == 0 or 8 * self.n_samples * missing.size > room:
+            return
+        shared = (self.transform, missing)
+        width = 8 * int(missing.size)
+        purpose = f"{missing.size} columns"
+        # With the values of all rows: which of them hold zeros may change.
+        own = replace(self, zeroed=_NONE)._own()
+        found = self._per_row(kernels.columns, shared, own, purpose, width)
+        self._columns.add(missing, found.reshape(self.n_samples, missing.size))
+
+    def _loaders(self) -> list[Loader]:
+        keeps: list[NDArray[np.bool_] | None] = [None] * len(self.chunks.sizes)
+        if self.keep is not None:
+            keeps = list(np.split(self.keep, np.cumsum(self.chunks.sizes)[:-1]))
+        if self.zeroed.size == 0:
+            return [(keep, None) for keep in keeps]
+        bounds = self._bounds()
+        loaders: list[Loader] = []
+        for i, keep in enumerate(keeps):
+            first, last = np.searchsorted(self.zeroed, bounds[i : i + 2])
+            loaders.append((keep, self.zeroed[first:last] - bounds[i]))
+        return loaders
+
+    def _own(self, weights: Array | None = None) -> list[tuple[object, ...]]:
+        if weights is None:
+            return [(loader,) for loader in self._loaders()]
+        bounds = self._bounds()
+        parts = [weights[bounds[i] : bounds[i + 1]] for i in range(len(self.chunks.sizes))]
+        return list(zip(self._loaders(), parts, strict=True))
+
+    def _bounds(self) -> Indices:
+        """Return where each chunk begins among the rows that count."""
+        ends = np.cumsum(self.chunks.sizes)
+        if self.keep is not None:
+            ends = np.cumsum(self.keep)[ends - 1]
+        return np.concatenate([[0], ends]).astype(np.intp)
+
+    def _per_row(
+        self,
+        kernel: Any,
+        shared: Sequence[object],
+        own: Sequence[Sequence[object]],
+        purpose: str,
+        width: int = 8,
+    ) -> Array:
+        shape = (self.n_samples,) if width == 8 else (self.n_samples, width // 8)
+        found = np.empty(shape)
+        self._scan(kernel, shared, own, purpose, found, width)
+        return found
+
+    def _scan(
+        self,
+        kernel: Any,
+        shared: Sequence[object],
+        own: Sequence[Sequence[object]],
+        purpose: str,
+        found: Array,
+        width: int = 8,
+    ) -> Sums:
+        """Fill `found` with what a kernel says of the rows; return its sums."""
+        bounds = self._bounds()
+        total: Sums = ()
+        lanes = self._lanes
+        for i, said in self.chunks.scan(
+            kernel, shared, own, purpose, lanes=lanes, bytes_per_row=width
+        ):
+            if i < 0:
+                total = said
+            else:
+                part = found[bounds[i] : bounds[i + 1]]
+                part[...] = np.asarray(said).reshape(part.shape)
+        return total
+
+    def _summed(
+        self, kernel: Any, shared: Sequence[object], own: Sequence[Sequence[object]], purpose: str
+    ) -> Sums:
+        total: Sums = ()
+        for i, said in self.chunks.scan(
+            kernel, shared, own, purpose, lanes=self._lanes, bytes_per_row=0
+        ):
+            if i < 0:
+                total = said
+        return total
+
+    @property
+    def _lanes(self) -> int:
+        """How many partial sums may exist at once: as many as fit the budget, at most 16."""
+        return int(np.clip(self.chunks.budget // (8 * max(self.n_features, 1) ** 2), 1, 16))

@@ -1,0 +1,84 @@
+"""A moment matrix too large to hold, each part of it computed by a pass over chunked rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from outweigh.moments.matrices import (
+    reference_block,
+    reference_diagonal,
+    reference_product,
+    subtract_reference,
+)
+from outweigh.protocols import Array, Indices, Reference
+
+if TYPE_CHECKING:
+    from outweigh.moments.chunked import ChunkedSamples
+
+__all__ = ["ChunkedMoment"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ChunkedMoment:
+    """X'diag(w)X - mu mu' - R for features so many that no d x d array may exist.
+
+    Parameters
+    ----------
+    samples : ChunkedSamples
+    weights : ndarray of shape (n,)
+    mean : ndarray of shape (d,) or None
+        Subtracted as mu mu' when given.
+    reference : float or ndarray
+    squares : ndarray of shape (d,)
+        The diagonal of X'diag(w)X.
+    """
+
+    samples: ChunkedSamples
+    weights: Array
+    mean: Array | None
+    reference: Reference
+    squares: Array
+
+    @property
+    def n_features(self) -> int:
+        """Its dimension d."""
+        return self.samples.n_features
+
+    def diagonal(self) -> NDArray[np.floating]:
+        """Return the diagonal."""
+        values = self.squares if self.mean is None else self.squares - self.mean**2
+        return np.asarray(values - reference_diagonal(self.reference, self.n_features))
+
+    def row_blocks(self) -> Iterator[tuple[int, NDArray[np.floating]]]:
+        """Yield blocks of rows that fit the budget; a pass each."""
+        size = max(1, self.samples.chunks.budget // (16 * self.n_features))
+        for start in range(0, self.n_features, size):
+            yield start, self.rows(np.arange(start, min(start + size, self.n_features)))
+
+    def rows(self, indices: Indices) -> NDArray[np.floating]:
+        """Return the named full rows."""
+        block = self.samples.moment_rows(self.weights, indices)
+        if self.mean is not None:
+            block -= np.multiply.outer(self.mean[indices], self.mean)
+        subtract_reference(block, self.reference, indices)
+        return block
+
+    def product(self, vectors: Array) -> Array:
+        """Return A V without forming A."""
+        result = self.samples.moment_product(self.weights, vectors)
+        if self.mean is not None:
+            result = result - np.multiply.outer(self.mean, self.mean @ vectors)
+        return np.asarray(result - reference_product(self.reference, vectors))
+
+    def restrict(self, indices: Indices) -> Array:
+        """Return the block on the named coordinates."""
+        part = self.samples.columns(indices).moment(self.weights, centred=False)
+        block = part.restrict(np.arange(indices.size))
+        if self.mean is not None:
+            block -= np.outer(self.mean[indices], self.mean[indices])
+        return np.asarray(block - reference_block(self.reference, indices))

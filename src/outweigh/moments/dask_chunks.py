@@ -1,0 +1,236 @@
+"""Dask arrays as chunks; the only file of the library that knows Dask."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import dask
+import dask.array as da
+import numpy as np
+from dask.delayed import Delayed, delayed
+from dask.utils import parse_bytes
+from numpy.typing import NDArray
+
+from outweigh.moments.chunks import (
+    GATHERED_BYTES,
+    Chunks,
+    Kernel,
+    PassLog,
+    Sums,
+    add_sums,
+    batches,
+)
+
+__all__ = ["DaskChunks", "as_rows", "map_rows"]
+
+logger = logging.getLogger("outweigh")
+
+# Chunks below this size cost more in messages than in work; they are merged.
+_SMALL_BYTES = 2**20
+_MERGED_BYTES = 32 * 2**20
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DaskChunks:
+    """The row chunks of a dask array, on whichever scheduler is in use.
+
+    Parameters
+    ----------
+    array : dask.array.Array of shape (n, d)
+        Chunked along the rows only; see `as_rows`.
+    """
+
+    blocks: tuple[Delayed, ...]
+    sizes: tuple[int, ...]
+    n_features: int
+    budget: int
+    log: PassLog = field(default_factory=PassLog)
+
+    @classmethod
+    def of(cls, array: da.Array) -> DaskChunks:
+        """Return the chunks of an array that is chunked along its rows only."""
+        budget = parse_bytes(dask.config.get("outweigh.gathered-bytes", GATHERED_BYTES))
+        blocks = tuple(array.to_delayed().ravel())
+        return cls(blocks, tuple(array.chunks[0]), int(array.shape[1]), int(budget))
+
+    def scan(
+        self,
+        kernel: Kernel,
+        shared: Sequence[object],
+        own: Sequence[Sequence[object]],
+        purpose: str,
+        *,
+        lanes: int = 16,
+        bytes_per_row: int = 8,
+        only: Sequence[int] | None = None,
+    ) -> Iterator[tuple[int, Any]]:
+        """Run a kernel on every chunk as a Dask graph; see `Chunks`."""
+        visited = list(range(len(self.sizes)) if only is None else only)
+        ended = self.log(purpose, len(visited), only is None)
+        # One copy of what is large for all tasks, not one each.
+        common = delayed(tuple(shared), traverse=False, pure=False)
+        sums: list[Sums | None] = [None] * lanes
+        place = 0
+        for group in batches(self.sizes, visited, bytes_per_row):
+            chains: list[Any] = list(sums)
+            said: list[Delayed] = []
+            for i in group:
+                lane = place % lanes
+                place += 1
+                step = _step(chains[lane], self.blocks[i], kernel, common, own[i])
+                said.append(_said(step))
+                chains[lane] = _summed(step)
+            answers, sums = _compute((said, chains), purpose)
+            yield from zip(group, answers, strict=True)
+        total: Sums | None = None
+        for part in sums:
+            if part is not None:
+                total = add_sums(total, part)
+        ended()
+        yield -1, total
+
+    def derived(
+        self, kernel: Kernel, shared: Sequence[object], own: Sequence[Sequence[object]], d: int
+    ) -> DaskChunks:
+        """Return chunks made by a kernel, kept in the memory of the workers where there are any."""
+        common = delayed(tuple(shared), traverse=False, pure=False)
+        blocks = [
+            _said(_step(None, block, kernel, common, arguments))
+            for block, arguments in zip(self.blocks, own, strict=True)
+        ]
+        if _on_cluster():
+            self.log("columns kept by the workers", len(blocks), True)
+            blocks = list(dask.persist(*blocks))
+        return DaskChunks(tuple(blocks), self.sizes, d, self.budget, self.log)
+
+
+@partial(delayed, pure=False)
+def _step(
+    total: Sums | None,
+    block: NDArray[Any],
+    kernel: Kernel,
+    shared: tuple[object, ...],
+    own: Sequence[object],
+) -> tuple[Any, Sums]:
+    """Run a kernel and add its sums to those of the chunk before it in the same lane."""
+    said, sums = kernel(np.asarray(block), *shared, *own)
+    return said, add_sums(total, sums)
+
+
+@partial(delayed, pure=False)
+def _said(step: tuple[Any, Sums]) -> Any:
+    return step[0]
+
+
+@partial(delayed, pure=False)
+def _summed(step: tuple[Any, Sums]) -> Sums:
+    return step[1]
+
+
+def _on_cluster() -> bool:
+    try:
+        from distributed import get_client
+    except ImportError:
+        return False
+    try:
+        get_client()
+    except ValueError:
+        return False
+    return True
+
+
+def _compute(work: Any, purpose: str) -> Any:
+    """Run a graph; say in plain words what happened where the cluster failed."""
+    try:
+        return dask.compute(work)[0]
+    except Exception as error:
+        module = type(error).__module__.split(".")[0]
+        if type(error).__name__ == "KilledWorker":
+            raise RuntimeError(
+                f"Dask: workers died again and again during the pass for {purpose}, most likely "
+                "for lack of memory; nothing was fitted. Use smaller chunks or more memory."
+            ) from error
+        if module in {"distributed", "concurrent", "asyncio"} or isinstance(error, OSError):
+            raise RuntimeError(
+                f"Dask: the scheduler was lost during the pass for {purpose} "
+                f"({type(error).__name__}); nothing was fitted. Connect to a cluster and fit again."
+            ) from error
+        raise
+
+
+def as_rows(X: Any) -> da.Array:
+    """Return a dask array chunked along its rows only, or say why that cannot be had.
+
+    Parameters
+    ----------
+    X : dask.array.Array or dask.dataframe.DataFrame
+    """
+    if not isinstance(X, da.Array):
+        objects = [str(name) for name, kind in X.dtypes.items() if kind.kind not in "biuf"]
+        if objects:
+            raise ValueError(
+                f"X: columns that are not numbers: {', '.join(objects[:5])}; select the numeric "
+                "columns of the DataFrame first"
+            )
+        logger.info("X: counting the rows of each partition of the DataFrame")
+        X = X.to_dask_array(lengths=True)
+    if X.ndim != 2:
+        raise ValueError(f"X must have two dimensions, rows and columns; got {X.ndim}")
+    if np.isnan(X.shape[1]) or any(np.isnan(size) for size in X.chunks[1]):
+        raise ValueError(
+            "X: its number of columns is unknown; call X.compute_chunk_sizes() before fit"
+        )
+    if any(np.isnan(size) for size in X.chunks[0]):
+        raise ValueError(
+            "X: the sizes of its row chunks are unknown; call X.compute_chunk_sizes() before fit"
+        )
+    if X.dtype.kind not in "biuf":
+        raise ValueError(f"X must hold real numbers; its dtype is {X.dtype}: convert it first")
+    if len(X.chunks[1]) > 1:
+        logger.info("X: rechunked to whole rows; it was in %d column chunks", len(X.chunks[1]))
+        X = X.rechunk({0: "auto", 1: -1})
+    width = 8 * max(int(X.shape[1]), 1)
+    if len(X.chunks[0]) > 1 and X.shape[0] * width < _SMALL_BYTES * len(X.chunks[0]):
+        rows = max(1, _MERGED_BYTES // width)
+        logger.info("X: %d small chunks merged to %d rows each", len(X.chunks[0]), rows)
+        X = X.rechunk({0: rows})
+    return X
+
+
+def map_rows(
+    X: Any, function: Callable[[NDArray[Any]], NDArray[Any]], n_columns: int | None = None
+) -> da.Array:
+    """Return a function of each row of X, lazily, as a dask array.
+
+    Parameters
+    ----------
+    X : dask.array.Array or dask.dataframe.DataFrame
+    function : callable
+        From a block of rows to one number, or `n_columns` of them, a row.
+    n_columns : int, optional
+    """
+    array = X if isinstance(X, da.Array) else X.to_dask_array()
+    if len(array.chunks[1]) > 1:
+        array = array.rechunk({0: "auto", 1: -1})
+    dtype = array.dtype if array.dtype == np.float32 and n_columns is not None else np.float64
+    apply = partial(_apply, function)
+    if n_columns is None:
+        return array.map_blocks(apply, dtype=dtype, drop_axis=1, meta=np.empty(0, dtype))
+    chunks = (array.chunks[0], (n_columns,))
+    return array.map_blocks(apply, dtype=dtype, chunks=chunks, meta=np.empty((0, 0), dtype))
+
+
+def _apply(function: Callable[[NDArray[Any]], NDArray[Any]], block: NDArray[Any]) -> NDArray[Any]:
+    kind = np.float32 if block.dtype == np.float32 else np.float64
+    rows = np.asarray(block, dtype=kind)
+    bad = np.flatnonzero(~np.isfinite(rows).all(axis=1))
+    if bad.size:
+        raise ValueError(
+            f"X holds NaN or infinity in row {bad[0]} of a chunk of {rows.shape[0]} rows; drop or "
+            "impute such rows first"
+        )
+    return function(rows)

@@ -1,0 +1,172 @@
+"""What is done with one chunk of rows; plain functions, so that any worker can run them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from outweigh.forms import Form
+from outweigh.moments.chunks import Sums
+from outweigh.moments.dense import INFINITE, DenseSamples
+from outweigh.moments.second_moment import second_moment
+from outweigh.protocols import Array, Indices
+
+__all__ = [
+    "Loader",
+    "columns",
+    "distances",
+    "mean",
+    "moment_rows",
+    "moment_sums",
+    "overview",
+    "prepared_rows",
+    "project",
+    "quadratic",
+    "some_rows",
+]
+
+Transform = Callable[[NDArray[np.floating]], Array]
+Block = NDArray[Any]
+Loader = tuple[NDArray[np.bool_] | None, Indices | None]
+"""Which rows of a chunk count (None: all), and which of those hold zeros instead of values."""
+
+
+def load(block: Block, transform: Transform | None, loader: Loader) -> Array:
+    """Return the rows of a chunk that count, in units of the noise."""
+    keep, zeroed = loader
+    rows = np.asarray(block if keep is None else block[keep], dtype=np.float64)
+    rows = rows if transform is None else np.asarray(transform(rows), dtype=np.float64)
+    if zeroed is not None and zeroed.size:
+        rows = rows.copy()
+        rows[zeroed] = 0.0
+    return rows
+
+
+def overview(
+    block: Block, first: Array, direction: Array, keep: NDArray[np.bool_] | None
+) -> tuple[tuple[Array, tuple[int, int] | None], Sums]:
+    """Return a projection of each row and the place of the first bad value; count what varies."""
+    nothing = (np.zeros(first.size),)
+    try:
+        rows = np.asarray(block, dtype=np.float64)
+    except (TypeError, ValueError):
+        return (np.empty(0), (-1, -1)), nothing
+    finite = np.isfinite(rows)
+    if not finite.all():
+        row, column = np.argwhere(~finite)[0]
+        return (np.empty(0), (int(row), int(column))), nothing
+    rows = rows if keep is None else rows[keep]
+    with np.errstate(over="ignore", invalid="ignore"):
+        # About the first row: a large constant column would swamp the differences of the others.
+        keys = (rows - first) @ direction
+    varies = (rows != first).any(axis=0)
+    return (keys, None), (varies.astype(np.float64),)
+
+
+def some_rows(block: Block, positions: Indices) -> tuple[Array, Sums]:
+    """Return the named rows in the units of the user."""
+    return np.asarray(block[positions], dtype=np.float64), ()
+
+
+def prepared_rows(
+    block: Block, function: Callable[[Array], Any], keep: NDArray[np.bool_] | None
+) -> tuple[Any, Sums]:
+    """Return a function of the rows, one answer a row."""
+    rows = np.asarray(block if keep is None else block[keep], dtype=np.float64)
+    return function(rows), ()
+
+
+def columns(
+    block: Block, transform: Transform | None, indices: Indices, loader: Loader
+) -> tuple[Array, Sums]:
+    """Return the named columns, huge values clipped."""
+    found = np.take(load(block, transform, loader), indices, axis=1)
+    return np.clip(found, -INFINITE, INFINITE, out=found), ()
+
+
+def mean(
+    block: Block, transform: Transform | None, loader: Loader, weights: Array
+) -> tuple[None, Sums]:
+    """Return the weighted sum of the rows."""
+    return None, (weights @ load(block, transform, loader),)
+
+
+def project(
+    block: Block, transform: Transform | None, vectors: Array, loader: Loader
+) -> tuple[Array, Sums]:
+    """Return the rows along some vectors."""
+    return load(block, transform, loader) @ vectors, ()
+
+
+def quadratic(
+    block: Block, transform: Transform | None, form: Form, drift: Array | None, loader: Loader
+) -> tuple[Array, Sums]:
+    """Return x'Zx - x'b of each row."""
+    return DenseSamples(load(block, transform, loader)).quadratic(form, drift), ()
+
+
+def moment_sums(
+    block: Block,
+    transform: Transform | None,
+    pairs: bool,
+    spacing: int,
+    loader: Loader,
+    weights: Array,
+) -> tuple[None, Sums]:
+    """Return weighted sums of x, of x x' (or of its diagonal), of some x^3 and x^4."""
+    return None, _sums(load(block, transform, loader), weights, pairs, spacing)
+
+
+def distances(
+    block: Block,
+    transform: Transform | None,
+    centre: Array,
+    radius_sq: float | None,
+    pairs: bool,
+    spacing: int,
+    loader: Loader,
+    weights: Array | None,
+) -> tuple[Array, Sums]:
+    """Return squared distances, and the moment sums of the rows within the radius."""
+    rows = load(block, transform, loader)
+    found = DenseSamples(rows).squared_distances(centre)
+    if radius_sq is None or weights is None:
+        return found, ()
+    near = found <= radius_sq
+    if not near.all():
+        # Values of 1e300 must not meet even a weight of zero.
+        rows, weights = rows[near], weights[near]
+    return found, _sums(rows, weights, pairs, spacing)
+
+
+def moment_rows(
+    block: Block, transform: Transform | None, indices: Indices, loader: Loader, weights: Array
+) -> tuple[None, Sums]:
+    """Return the named rows of X'diag(w)X."""
+    rows = load(block, transform, loader)
+    part = np.take(rows, indices, axis=1)
+    part *= weights[:, None]
+    return None, (part.T @ rows,)
+
+
+def moment_product(
+    block: Block, transform: Transform | None, vectors: Array, loader: Loader, weights: Array
+) -> tuple[None, Sums]:
+    """Return X'diag(w)X V."""
+    rows = load(block, transform, loader)
+    along = rows @ vectors
+    return None, (rows.T @ (along * (weights if along.ndim == 1 else weights[:, None])),)
+
+
+def _sums(rows: Array, weights: Array, pairs: bool, spacing: int) -> Sums:
+    part = rows[:, ::spacing]
+    cubes = part**3
+    third, fourth = weights @ cubes, weights @ (cubes * part)
+    if pairs:
+        second = second_moment(rows, weights, np.float64)
+    else:
+        second = np.einsum("i,ij,ij->j", weights, rows, rows)
+    return weights @ rows, np.asarray(second), third, fourth

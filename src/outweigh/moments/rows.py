@@ -1,0 +1,251 @@
+"""X as the user gave it: a NumPy array, an array on disk, or chunks on a cluster.
+
+Everything an estimator asks of raw rows is here; whatever the kind, the answers are the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from outweigh.moments import kernels
+from outweigh.moments.chunked import ChunkedSamples
+from outweigh.moments.chunks import GATHERED_BYTES, Chunks, SlicedChunks
+from outweigh.moments.dense import DenseSamples
+from outweigh.protocols import Array, Indices, Samples
+
+__all__ = [
+    "ArrayRows",
+    "ChunkedRows",
+    "Overview",
+    "Rows",
+    "chunked_rows",
+    "is_dask",
+    "is_on_disk",
+    "map_lazily",
+]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Overview:
+    """What one look at all rows tells.
+
+    Attributes
+    ----------
+    first : ndarray of shape (d,)
+        The first row.
+    varies : ndarray of bool, shape (d,)
+        The columns that are not constant.
+    keys : ndarray of shape (n,)
+        The rows along a given direction, up to a common constant.
+    """
+
+    first: Array
+    varies: NDArray[np.bool_]
+    keys: Array
+
+
+class Rows(Protocol):
+    """The rows of X in the units of the user."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        ...
+
+    def overview(self, direction: Array) -> Overview:
+        """Look at all rows once; refuse values that are not finite."""
+        ...
+
+    def take(self, indices: Indices) -> Array:
+        """Return some rows."""
+        ...
+
+    def select(self, mask: NDArray[np.bool_]) -> Rows:
+        """Return the rows where a mask is true."""
+        ...
+
+    def samples(self, transform: Callable[[NDArray[np.floating]], Array], d: int) -> Samples:
+        """Return the rows as samples after a transform to d columns."""
+        ...
+
+    def map(self, function: Callable[[Array], Array]) -> Array:
+        """Return a function of every row, computed block by block."""
+        ...
+
+    @property
+    def n_passes(self) -> int | None:
+        """Passes made so far over data that is not in memory; None for data that is."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ArrayRows:
+    """Finite float64 rows in memory."""
+
+    array: NDArray[np.float64]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        n, d = self.array.shape
+        return n, d
+
+    @property
+    def n_passes(self) -> int | None:
+        """None: nothing is read but memory."""
+        return None
+
+    def overview(self, direction: Array) -> Overview:
+        """Look at all rows once."""
+        X = self.array
+        varies = X[0] != X[-1]
+        alike = np.flatnonzero(~varies)
+        if alike.size:
+            # A closer look only where two rows agree.
+            varies[alike] = X[:, alike].max(axis=0) != X[:, alike].min(axis=0)
+        with np.errstate(over="ignore", invalid="ignore"):
+            keys = X @ direction if varies.all() else X[:, varies] @ direction[varies]
+        return Overview(X[0].copy(), varies, keys)
+
+    def take(self, indices: Indices) -> Array:
+        """Return some rows."""
+        return self.array[indices]
+
+    def select(self, mask: NDArray[np.bool_]) -> ArrayRows:
+        """Return the rows where a mask is true."""
+        return self if mask.all() else ArrayRows(self.array[mask])
+
+    def samples(self, transform: Callable[[NDArray[np.floating]], Array], d: int) -> DenseSamples:
+        """Return the rows as samples after a transform."""
+        del d
+        return DenseSamples(transform(self.array))
+
+    def map(self, function: Callable[[Array], Array]) -> Array:
+        """Return a function of every row."""
+        return function(self.array)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ChunkedRows:
+    """Rows that are read a chunk at a time."""
+
+    chunks: Chunks
+    keep: NDArray[np.bool_] | None = None
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        kept = sum(self.chunks.sizes) if self.keep is None else int(np.count_nonzero(self.keep))
+        return kept, self.chunks.n_features
+
+    @property
+    def n_passes(self) -> int | None:
+        """Passes made so far."""
+        return len(self.chunks.log.passes)
+
+    def overview(self, direction: Array) -> Overview:
+        """Make one pass; refuse values that are not finite, naming their place."""
+        first = self.take(np.zeros(1, dtype=np.intp))[0]
+        own = [(keep,) for keep in self._keeps()]
+        starts = np.concatenate([[0], np.cumsum(self.chunks.sizes)])
+        keys: list[Array] = []
+        counts = np.zeros(first.size)
+        purpose = "finite values, what varies, a projection"
+        for i, said in self.chunks.scan(kernels.overview, (first, direction), own, purpose):
+            if i < 0:
+                (counts,) = said
+                continue
+            part, bad = said
+            if bad is not None:
+                raise ValueError(_bad_value(i, int(starts[i]), *bad))
+            keys.append(part)
+        return Overview(first, counts > 0, np.concatenate(keys))
+
+    def take(self, indices: Indices) -> Array:
+        """Return some rows, reading only the chunks that hold them."""
+        positions = indices if self.keep is None else np.flatnonzero(self.keep)[indices]
+        starts = np.concatenate([[0], np.cumsum(self.chunks.sizes)])
+        chunk_of = np.searchsorted(starts, positions, side="right") - 1
+        only = np.unique(chunk_of)
+        own: list[tuple[object, ...]] = [()] * len(self.chunks.sizes)
+        for i in only:
+            own[i] = (positions[chunk_of == i] - starts[i],)
+        found = np.empty((positions.size, self.chunks.n_features))
+        width = 8 * self.chunks.n_features
+        for i, said in self.chunks.scan(
+            kernels.some_rows, (), own, f"{positions.size} rows", bytes_per_row=width, only=only
+        ):
+            if i >= 0:
+                found[chunk_of == i] = said
+        return found
+
+    def select(self, mask: NDArray[np.bool_]) -> ChunkedRows:
+        """Return the rows where a mask is true."""
+        return self if mask.all() else ChunkedRows(self.chunks, mask)
+
+    def samples(
+        self, transform: Callable[[NDArray[np.floating]], Array], d: int
+    ) -> ChunkedSamples:
+        """Return the rows as samples after a transform."""
+        return ChunkedSamples(self.chunks, d, transform, self.keep)
+
+    def map(self, function: Callable[[Array], Array]) -> Array:
+        """Return a function of every row by a pass."""
+        own = [(keep,) for keep in self._keeps()]
+        parts = [
+            said
+            for i, said in self.chunks.scan(
+                kernels.prepared_rows, (function,), own, "a function of the rows"
+            )
+            if i >= 0
+        ]
+        return np.concatenate(parts)
+
+    def _keeps(self) -> list[NDArray[np.bool_] | None]:
+        if self.keep is None:
+            return [None] * len(self.chunks.sizes)
+        return list(np.split(self.keep, np.cumsum(self.chunks.sizes)[:-1]))
+
+
+def is_dask(X: object) -> bool:
+    """Tell whether X is a collection of Dask, without importing Dask."""
+    return type(X).__module__.split(".")[0] in {"dask", "dask_expr"} and hasattr(X, "dask")
+
+
+def is_on_disk(X: object) -> bool:
+    """Tell whether X is an array on disk, too large to be read at once."""
+    return isinstance(X, np.memmap) and X.ndim == 2 and 8 * X.size > GATHERED_BYTES
+
+
+def chunked_rows(X: Any) -> ChunkedRows:
+    """Return the rows of a dask collection or of an array on disk."""
+    if is_dask(X):
+        from outweigh.moments.dask_chunks import DaskChunks, as_rows
+
+        return ChunkedRows(DaskChunks.of(as_rows(X)))
+    if X.dtype.kind not in "biuf":
+        raise ValueError(f"X must hold real numbers; its dtype is {X.dtype}: convert it first")
+    return ChunkedRows(SlicedChunks.of(X))
+
+
+def map_lazily(
+    X: Any, function: Callable[[NDArray[Any]], NDArray[Any]], n_columns: int | None
+) -> Any:
+    """Return a function of each row of a dask collection, lazily."""
+    from outweigh.moments.dask_chunks import map_rows
+
+    return map_rows(X, function, n_columns)
+
+
+def _bad_value(chunk: int, start: int, row: int, column: int) -> str:
+    if row < 0:
+        return f"X: chunk {chunk} (from row {start} on) holds values that are not numbers"
+    return (
+        f"X: chunk {chunk} holds NaN or infinity, first in row {start + row}, column {column}; "
+        "drop or impute such rows before fit"
+    )
