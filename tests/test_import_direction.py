@@ -49,8 +49,8 @@ ROOMS = (
 # The only files, or folders with a closing slash, that may import each optional library.
 HOMES = {
     "cvxpy": ("baselines/sdp.py",),
-    "dask": ("moments/chunked.py",),
-    "distributed": ("moments/chunked.py",),
+    "dask": ("moments/dask_chunks.py",),
+    "distributed": ("moments/dask_chunks.py",),
     "matplotlib": ("displays/", "experiments/figures.py"),
     "mpl_toolkits": ("displays/", "experiments/figures.py"),
     "pandas": ("io.py",),

@@ -175,9 +175,7 @@ class RobustEstimator(OutlierMixin, BaseEstimator):
             f"{escape(certificate.verdict)}</div>"
         )
 
-    def _validate_rows(
-        self, X: ArrayLike, sample_weight: ArrayLike | None
-    ) -> tuple[Rows, Array]:
+    def _validate_rows(self, X: ArrayLike, sample_weight: ArrayLike | None) -> tuple[Rows, Array]:
         rows = open_rows(self, X, reset=True, ensure_min_samples=2)
         weight = sample_weights(sample_weight, rows.shape[0])
         with np.errstate(over="ignore"):

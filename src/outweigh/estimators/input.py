@@ -17,7 +17,9 @@ from outweigh.protocols import Array
 __all__ = ["each_row", "open_rows", "sample_weights"]
 
 
-def open_rows(estimator: BaseEstimator, X: Any, *, reset: bool, ensure_min_samples: int = 1) -> Rows:
+def open_rows(
+    estimator: BaseEstimator, X: Any, *, reset: bool, ensure_min_samples: int = 1
+) -> Rows:
     """Return the rows of X, checked; those in chunks are checked when they are first read.
 
     Parameters

@@ -19,11 +19,19 @@ from outweigh.estimators.components import DenseReader, Reader, orthonormal
 from outweigh.estimators.pca_scatter import robust_variance
 from outweigh.estimators.search import SearchOptions, find_weights
 from outweigh.estimators.weighting import AUTO_BOUND, bound_for
-from outweigh.moments import DenseSamples
 from outweigh.noise_floor import NoiseFloor, noise_floor
 from outweigh.norms import KyFan, LargestEntries
 from outweigh.objectives import MomentObjective
-from outweigh.protocols import Array, Callback, Indices, Norm, Result, Status, StepRule
+from outweigh.protocols import (
+    Array,
+    Callback,
+    Indices,
+    Norm,
+    Result,
+    Samples,
+    Status,
+    StepRule,
+)
 from outweigh.separation import FARTHEST, NEAREST, PULL, Cut, weighted_quantile
 from outweigh.solvers import Backtracking, Constant, EntropicMirror, Polyak, ProjectedSubgradient
 from outweigh.solvers import descend as run
@@ -53,7 +61,7 @@ class PCAProblem:
         Number of features d of the data, at least d'.
     """
 
-    samples: DenseSamples
+    samples: Samples
     sample_weight: Array
     pruned: Indices
     centred: bool

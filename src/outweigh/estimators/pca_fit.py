@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,11 +32,11 @@ from outweigh.estimators.scoring import RowScore, row_score
 from outweigh.estimators.search import SearchOptions
 from outweigh.estimators.weighting import AUTO_BOUND
 from outweigh.forms import Form
-from outweigh.moments import DenseSamples
+from outweigh.moments import DenseSamples, Rows
 from outweigh.noise_floor import NoiseFloor
 from outweigh.norms import KyFan
 from outweigh.objectives import MomentObjective
-from outweigh.protocols import Array, Callback, Iterate, Status
+from outweigh.protocols import Array, Callback, Iterate, Samples, Status
 from outweigh.pruning import pruning_radius_sq
 
 __all__ = ["DistanceScore", "FittedPCA", "PCACertificate", "PCASettings", "fit_pca"]
@@ -114,21 +114,22 @@ class FittedPCA:
     components: Array
     weights: Array
     standardizer: Standardizer
-    samples: DenseSamples
+    samples: Samples
     certificate: PCACertificate
     score: RowScore | DistanceScore
     n_iter: int
     trace: tuple[Iterate, ...]
+    first: Array = field(default_factory=lambda: np.empty(0))
 
 
 def fit_pca(
-    X: NDArray[np.float64], sample_weight: Array, settings: PCASettings, callback: Callback | None
+    rows: Rows, sample_weight: Array, settings: PCASettings, callback: Callback | None
 ) -> FittedPCA:
     """Fit components and weights to rows of positive sample weight.
 
     Parameters
     ----------
-    X : ndarray of shape (n, d)
+    rows : Rows
     sample_weight : ndarray of shape (n,)
     settings : PCASettings
     callback : callable, optional
@@ -138,7 +139,17 @@ def fit_pca(
     FittedPCA
     """
     bound = AUTO_BOUND if settings.contamination is None else settings.contamination
-    space = prepare_pca(X, sample_weight, settings.scale, bound, settings.centred)
+    space, first = prepare_pca(rows, sample_weight, settings.scale, bound, settings.centred)
+    return replace(_fit_in(space, sample_weight, settings, bound, callback), first=first)
+
+
+def _fit_in(
+    space: PCASpace,
+    sample_weight: Array,
+    settings: PCASettings,
+    bound: float,
+    callback: Callback | None,
+) -> FittedPCA:
     span = spanned(space, sample_weight)
     reference = _reference(space, sample_weight, bound)
     moment = span.samples.moment(reference, centred=settings.centred)
@@ -210,7 +221,8 @@ def _problem(
     space: PCASpace, where: Coordinates, sample_weight: Array, centred: bool
 ) -> PCAProblem:
     ambient = space.samples.n_features
-    return PCAProblem(where.samples, sample_weight, space.pruned, centred, ambient)
+    samples = where.samples.at_hand()
+    return PCAProblem(samples, sample_weight, space.pruned, centred, ambient)
 
 
 def _descend(

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from outweigh.estimators.components import top_eigenvectors
-from outweigh.estimators.preparation import Standardizer, refuse_huge
+from outweigh.estimators.preparation import (
+    Standardizer,
+    look_over,
+    refuse_huge,
+    rows_for_scale,
+    spread_rows,
+)
 from outweigh.forms import Form
-from outweigh.moments import DenseSamples
-from outweigh.moments.span import column_energy, in_span
-from outweigh.protocols import Array, Indices
+from outweigh.moments import Rows
+from outweigh.moments.span import column_energy, in_memory, in_span
+from outweigh.protocols import Array, Indices, Samples
 from outweigh.pruning import midmean, pruned_rows
 from outweigh.scaling import looks_unit_noise, robust_scales
 from outweigh.separation import Cut, weighted_quantile
@@ -36,21 +41,23 @@ _SPIKES_SET_ASIDE = 4
 class PCASpace:
     """Rows in units of the noise level, on the columns that vary."""
 
+    rows: Rows
     standardizer: Standardizer
-    samples: DenseSamples
+    samples: Samples
     pruned: Indices
 
     def rescaled(self, factor: float) -> PCASpace:
         """Return the same rows in units `factor` times as large."""
         standardizer = self.standardizer.rescaled(np.asarray(factor))
-        return PCASpace(standardizer, DenseSamples(self.samples.array / factor), self.pruned)
+        samples = self.rows.samples(standardizer.apply, standardizer.columns.size)
+        return replace(self, standardizer=standardizer, samples=_without(samples, self.pruned))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Coordinates:
     """Rows in fewer coordinates: a basis of their span, or some of the columns."""
 
-    samples: DenseSamples
+    samples: Samples
     basis: Array | None = None
     columns: Indices | None = None
     n_features: int = 0
@@ -79,17 +86,18 @@ class Coordinates:
 
 
 def prepare_pca(
-    X: NDArray[np.float64],
+    rows: Rows,
     sample_weight: Array,
     scale: str | Array | None,
     contamination: float,
     centred: bool,
-) -> PCASpace:
+) -> tuple[PCASpace, Array]:
     """Bring rows to the units of their noise level and zero those that are absurdly far out.
 
     Parameters
     ----------
-    X : ndarray of shape (n, d)
+    rows : Rows
+        n rows of d columns.
     sample_weight : ndarray of shape (n,)
         Positive.
     scale : {"auto", "mad"}, array of shape (d,) or None
@@ -98,29 +106,42 @@ def prepare_pca(
         At most this share of the sample weight is pruned.
     centred : bool
         Whether the origin is free; else it is zero.
+
+    Returns
+    -------
+    space : PCASpace
+    first : ndarray of shape (d,)
+        The first row, which holds the constants.
     """
-    if np.array_equal(X.max(axis=0), X.min(axis=0)):
+    given = np.ones(rows.shape[1])
+    if scale is not None and not isinstance(scale, str):
+        given = np.asarray(scale, dtype=np.float64)
+    seen = look_over(rows, given)
+    if not seen.varies.any():
         raise ValueError(
             "X: all rows are equal, so there is no direction of variance; "
             "principal components need at least two different rows"
         )
-    standardizer = _standardizer(X, sample_weight, scale, centred)
-    rows = standardizer.apply(X)
-    level = _noise_level(rows, sample_weight)
+    # About a given origin a constant varies too, unless it is zero.
+    columns = np.flatnonzero(seen.varies if centred else seen.varies | (seen.first != 0.0))
+    part, weight = spread_rows(rows, sample_weight, seen.keys, rows_for_scale(columns.size))
+    standardizer = _standardizer(part[:, columns], weight, scale, centred, columns)
+    level = _noise_level(standardizer.apply(part), weight)
     if not _SMALLEST_LEVEL < float(np.max(level * standardizer.scale)) < _LARGEST_LEVEL:
         raise ValueError(
             f"X: its typical spread is {float(np.max(level * standardizer.scale)):.1e}, whose "
             "square is beyond floating point; rescale X"
         )
-    rows /= level
     standardizer = standardizer.rescaled(np.asarray(level))
-    samples = DenseSamples(rows)
+    samples = rows.samples(standardizer.apply, columns.size)
     distances = samples.squared_distances(np.zeros(samples.n_features))
     pruned = _far_rows(distances, sample_weight, contamination)
-    if pruned.size:
-        rows[pruned] = 0.0
     refuse_huge(np.delete(distances, pruned))
-    return PCASpace(standardizer, samples, pruned)
+    return PCASpace(rows, standardizer, _without(samples, pruned), pruned), seen.first
+
+
+def _without(samples: Samples, pruned: Indices) -> Samples:
+    return samples.without(pruned) if pruned.size else samples
 
 
 def spanned(space: PCASpace, sample_weight: Array) -> Coordinates:
@@ -128,6 +149,7 @@ def spanned(space: PCASpace, sample_weight: Array) -> Coordinates:
     samples = space.samples
     if samples.n_features <= samples.n_samples:
         return Coordinates(samples)
+    samples = in_memory(samples)
     coordinates, basis = in_span(samples, sample_weight)
     return Coordinates(coordinates, basis=basis, n_features=samples.n_features)
 
@@ -138,7 +160,7 @@ def screened(space: PCASpace, weights: Array) -> Coordinates:
     if samples.n_features <= _SCREEN_ABOVE:
         return Coordinates(samples)
     if samples.n_samples <= _ENERGY_ROWS:
-        energy = column_energy(samples, weights)
+        energy = column_energy(in_memory(samples), weights)
     else:
         energy = samples.variances(weights)
     columns = np.sort(np.argsort(-energy, kind="stable")[:_SCREENED])
@@ -185,12 +207,9 @@ def is_white(moment: Array, n_samples: float, n_features: int, n_components: int
 
 
 def _standardizer(
-    X: NDArray[np.float64], sample_weight: Array, scale: str | Array | None, centred: bool
+    part: Array, sample_weight: Array, scale: str | Array | None, centred: bool, columns: Indices
 ) -> Standardizer:
     """Return the map to scaled columns about a robust centre, or about zero."""
-    lowest = X.min(axis=0) if centred else np.zeros(X.shape[1])
-    columns = np.flatnonzero((X.max(axis=0) != lowest) | (X.min(axis=0) != lowest))
-    part = X[:, columns]
     scales = np.ones(columns.size)
     if isinstance(scale, str):
         by_deviation, by_deciles = robust_scales(part, sample_weight)

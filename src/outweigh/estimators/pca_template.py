@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+from sklearn.utils.validation import check_array, check_is_fitted
 
 from outweigh.estimators.base import RobustEstimator, warn_constant
 from outweigh.estimators.components import fix_signs, orthonormal
+from outweigh.estimators.input import each_row
 from outweigh.estimators.pca_distances import Distances, distances_for
 from outweigh.estimators.pca_fit import DistanceScore, FittedPCA, PCASettings, fit_pca
 from outweigh.estimators.scoring import RowScore
-from outweigh.moments import DenseSamples
+from outweigh.moments import DenseSamples, Rows
 from outweigh.protocols import Array, Indices
 
 __all__ = ["ComponentsEstimator"]
@@ -37,7 +40,7 @@ class ComponentsEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Rob
     def _wanted_nonzero(self) -> tuple[int, ...] | None:
         """Return the entries of each component, () to find them, or None for all."""
 
-    def _fit_rows(self, X: NDArray[np.float64], sample_weight: Array) -> None:
+    def _fit_rows(self, X: Rows, sample_weight: Array) -> None:
         n, d = X.shape
         if self.n_components > min(n, d):
             raise ValueError(
@@ -46,7 +49,7 @@ class ComponentsEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Rob
             )
         wanted = self._wanted_nonzero()
         positive = sample_weight > 0
-        rows = X if positive.all() else X[positive]
+        rows = X.select(positive)
         weight = sample_weight[positive]
         scale = (
             self.scale
@@ -65,10 +68,10 @@ class ComponentsEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Rob
         found = fit_pca(rows, weight, settings, self._log)
         if not self.assume_centered:
             warn_constant(found.standardizer.columns, d)
-        self._set_weights(X, sample_weight, positive, found)
+        self._set_weights(rows, sample_weight, positive, found)
         self._set_components(found, weight, d)
         self._distances = distances_for(
-            _samples(rows),
+            rows.samples(_within_range, d),
             found.weights,
             orthonormal(self.components_.T),
             not self.assume_centered,
@@ -78,7 +81,7 @@ class ComponentsEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Rob
 
     def _set_weights(
         self,
-        X: NDArray[np.float64],
+        rows: Rows,
         sample_weight: Array,
         positive: NDArray[np.bool_],
         found: FittedPCA,
@@ -88,7 +91,7 @@ class ComponentsEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Rob
         self.n_iter_ = found.n_iter
         self.trace_ = found.trace
         self._row_score = found.score
-        self._set_offset(self._score_rows(X[positive]), sample_weight, positive)
+        self._set_offset(rows.map(self._row_score), sample_weight, positive)
 
     def _set_components(self, found: FittedPCA, sample_weight: Array, n_features: int) -> None:
         standardizer, weights = found.standardizer, found.weights
@@ -98,7 +101,7 @@ class ComponentsEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Rob
         self.mean_[standardizer.columns] = standardizer.origin + standardizer.scale * centre
         if centred:
             constant = np.setdiff1d(np.arange(n_features), standardizer.columns)
-            self.mean_[constant] = self._constants[constant]
+            self.mean_[constant] = found.first[constant]
         rows = found.components * standardizer.scale
         rows = _completed(rows / np.linalg.norm(rows, axis=1, keepdims=True), self.n_components)
         along = found.samples.project((rows * standardizer.scale).T)
@@ -126,13 +129,6 @@ class ComponentsEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Rob
             level = found.standardizer.scale
             self.scale_[standardizer.columns] = level
 
-    def _validate_rows(
-        self, X: ArrayLike, sample_weight: ArrayLike | None
-    ) -> tuple[NDArray[np.float64], Array]:
-        rows, weight = super()._validate_rows(X, sample_weight)
-        self._constants = rows[0].copy()
-        return rows, weight
-
     def transform(self, X: ArrayLike) -> NDArray[np.floating]:
         """Return the scores of the rows: their coordinates along the components.
 
@@ -143,12 +139,17 @@ class ComponentsEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Rob
         Returns
         -------
         ndarray of shape (n_samples, n_components)
-            float32 for float32 rows.
+            float32 for float32 rows; a dask array, not yet computed, for data of Dask.
         """
         check_is_fitted(self)
-        rows = validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
-        scores = (rows - self.mean_) @ self.components_.T
-        return np.asarray(scores.astype(rows.dtype, copy=False))
+        scores: NDArray[np.floating] = each_row(
+            self,
+            X,
+            Projection(self.mean_, self.components_),
+            dtypes=[np.float64, np.float32],
+            n_columns=self._n_features_out,
+        )
+        return scores
 
     def inverse_transform(self, X: ArrayLike) -> NDArray[np.floating]:
         """Return the rows nearest to the mean that have the given scores.
@@ -182,8 +183,9 @@ class ComponentsEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Rob
         -------
         ndarray of shape (n_samples,)
         """
-        samples = self._checked(X)
-        return self._distances.score(samples)
+        check_is_fitted(self)
+        distances: Array = each_row(self, X, DistanceOf(self._distances, "score"))
+        return distances
 
     def orthogonal_distances(self, X: ArrayLike) -> Array:
         """Return the distance of each row from the subspace; see `orthogonal_cutoff_`.
@@ -196,15 +198,13 @@ class ComponentsEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Rob
         -------
         ndarray of shape (n_samples,)
         """
-        samples = self._checked(X)
-        return self._distances.orthogonal(samples)
-
-    def _checked(self, X: ArrayLike) -> DenseSamples:
         check_is_fitted(self)
-        return _samples(validate_data(self, X, reset=False, dtype=np.float64))
+        distances: Array = each_row(self, X, DistanceOf(self._distances, "orthogonal"))
+        return distances
 
-    def _score_rows(self, X: NDArray[np.float64]) -> Array:
-        return self._row_score(X)
+    @property
+    def _scorer(self) -> Callable[[NDArray[np.float64]], Array]:
+        return self._row_score
 
     def _contributions(self, X: NDArray[np.float64]) -> tuple[Array, Array, Indices]:
         parts, deviations = self._row_score.contributions(X)
@@ -215,8 +215,35 @@ class ComponentsEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Rob
         return int(self.components_.shape[0])
 
 
-def _samples(rows: NDArray[np.float64]) -> DenseSamples:
-    return DenseSamples(np.clip(rows, -_LARGEST, _LARGEST))
+@dataclass(frozen=True, slots=True, eq=False)
+class Projection:
+    """Rows to their scores; small enough to be sent to workers."""
+
+    mean: Array
+    components: Array
+
+    def __call__(self, rows: NDArray[np.floating]) -> NDArray[np.floating]:
+        """Return the scores, in the precision of the rows."""
+        scores = (rows - self.mean) @ self.components.T
+        return np.asarray(scores.astype(rows.dtype, copy=False))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DistanceOf:
+    """Rows to one of their two distances; small enough to be sent to workers."""
+
+    distances: Distances
+    kind: str
+
+    def __call__(self, rows: NDArray[np.floating]) -> Array:
+        """Return the distance of each row."""
+        samples = DenseSamples(_within_range(rows))
+        along = self.kind == "score"
+        return self.distances.score(samples) if along else self.distances.orthogonal(samples)
+
+
+def _within_range(rows: NDArray[np.floating]) -> Array:
+    return np.asarray(np.clip(rows, -_LARGEST, _LARGEST), dtype=np.float64)
 
 
 def _completed(rows: Array, count: int) -> Array:

@@ -56,7 +56,7 @@ class Standardizer:
             return np.clip(z, -INFINITE, INFINITE)
         return np.asarray(np.clip(z, -INFINITE, INFINITE, out=z))
 
-    def view(self, X: NDArray[np.float64]) -> Array:
+    def view(self, X: NDArray[np.floating]) -> Array:
         """Return the standardised rows, not clipped; X itself where nothing is to be done."""
         return self._shifted(X)
 
@@ -98,7 +98,7 @@ class Prepared:
     @property
     def anchor(self) -> Array:
         """The centre in units of the noise, from which `far` is measured."""
-        return self.standardizer.standardize(self.centre[None, :])[0]
+        return np.asarray(self.standardizer.standardize(self.centre[None, :])[0])
 
     def pruned(self, sample_weight: Array, contamination: float) -> NDArray[np.intp]:
         """Return the rows to prune at a contamination: farthest first, never more than allowed."""
@@ -178,6 +178,8 @@ def prepare(
     anchor = standardizer.standardize(centre[None, :])[0]
     radius_sq = pruning_radius_sq(float(sample_weight.sum()), max(samples.n_features, 1))
     far = samples.squared_distances(anchor, foresee=(radius_sq, sample_weight))
+    # Infinite where squares overflow; any number as large serves as well and stays finite.
+    np.minimum(far, INFINITE**2, out=far)
     return Prepared(standardizer, centre, samples, radius_sq, far)
 
 
@@ -206,9 +208,7 @@ def rows_for_scale(n_columns: int) -> int:
     return max(_ROWS_FOR_ORIGIN, _VALUES_FOR_SCALE // max(n_columns, 1))
 
 
-def spread_rows(
-    rows: Rows, sample_weight: Array, keys: Array, count: int
-) -> tuple[Array, Array]:
+def spread_rows(rows: Rows, sample_weight: Array, keys: Array, count: int) -> tuple[Array, Array]:
     """Return about `count` rows spread evenly over the data, with their weights.
 
     They are evenly spaced in the order of a fixed projection in the units known so far, so the

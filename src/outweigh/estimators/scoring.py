@@ -35,8 +35,8 @@ class RowScore:
     Two terms, each nonnegative and smooth. The first is the share of its weight that the row would
     have lost in the fit: by the force x'Fx - x'b that the descent accumulated, and by its excess
     beyond the separating cuts. The second is the squared distance beyond the pruning radius, from
-    the anchor that pruning measures from. It grows without bound along every ray and the first is never negative, so no
-    point gains by going far away, whatever directions the force is blind to.
+    the anchor that pruning measures from. It grows without bound along every ray and the first is
+    never negative, so no point gains by going far away, whatever directions the force is blind to.
     """
 
     standardizer: Standardizer

@@ -79,7 +79,8 @@ class ChunkedSamples:
         sums = self._sums(weights)
         centre = sums.first if centred else None
         if not self._holds_pairs:
-            return ChunkedMoment(self, weights, centre, reference, sums.diagonal)
+            size = max(1, self.chunks.budget // (16 * self.n_features))
+            return ChunkedMoment(self, weights, centre, reference, sums.diagonal, size)
         array = sums.second.copy()
         if centre is not None:
             array -= np.multiply.outer(centre, centre)
@@ -173,6 +174,11 @@ class ChunkedSamples:
         """Return the named rows of X'diag(w)X by a pass."""
         shared = (self.transform, indices)
         return self._summed(kernels.moment_rows, shared, self._own(weights), "second moments")[0]
+
+    def moment_block(self, weights: Array, indices: Indices) -> Array:
+        """Return the block of X'diag(w)X on the named coordinates."""
+        moment = self.columns(indices).moment(weights, centred=False)
+        return moment.restrict(np.arange(indices.size))
 
     def moment_product(self, weights: Array, vectors: Array) -> Array:
         """Return X'diag(w)X V by a pass."""

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from outweigh.moments.chunks import (
     GATHERED_BYTES,
-    Chunks,
     Kernel,
     PassLog,
     Sums,

@@ -171,7 +171,7 @@ class ChunkedRows:
         positions = indices if self.keep is None else np.flatnonzero(self.keep)[indices]
         starts = np.concatenate([[0], np.cumsum(self.chunks.sizes)])
         chunk_of = np.searchsorted(starts, positions, side="right") - 1
-        only = np.unique(chunk_of)
+        only = [int(i) for i in np.unique(chunk_of)]
         own: list[tuple[object, ...]] = [()] * len(self.chunks.sizes)
         for i in only:
             own[i] = (positions[chunk_of == i] - starts[i],)
@@ -188,9 +188,7 @@ class ChunkedRows:
         """Return the rows where a mask is true."""
         return self if mask.all() else ChunkedRows(self.chunks, mask)
 
-    def samples(
-        self, transform: Callable[[NDArray[np.floating]], Array], d: int
-    ) -> ChunkedSamples:
+    def samples(self, transform: Callable[[NDArray[np.floating]], Array], d: int) -> ChunkedSamples:
         """Return the rows as samples after a transform."""
         return ChunkedSamples(self.chunks, d, transform, self.keep)
 

@@ -6,12 +6,24 @@ import numpy as np
 import scipy.linalg
 
 from outweigh.moments.dense import DenseSamples
-from outweigh.protocols import Array
+from outweigh.protocols import Array, Samples
 
-__all__ = ["column_energy", "in_span"]
+__all__ = ["column_energy", "in_memory", "in_span"]
 
 # Directions weaker than this share of the strongest are rounding.
 _RANK_RTOL = 1e-10
+
+
+def in_memory(samples: Samples) -> DenseSamples:
+    """Return samples of few rows and many columns in memory, or say that they do not fit."""
+    held = samples.at_hand()
+    if isinstance(held, DenseSamples):
+        return held
+    raise ValueError(
+        f"X: {samples.n_samples} rows of {samples.n_features} columns do not fit the memory that "
+        "may be gathered, as fewer rows than columns must; raise outweigh.gathered-bytes in the "
+        "configuration of Dask, or drop columns"
+    )
 
 
 def in_span(samples: DenseSamples, sample_weight: Array) -> tuple[DenseSamples, Array]:

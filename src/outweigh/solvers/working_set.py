@@ -41,7 +41,10 @@ class WorkingSet:
     Parameters
     ----------
     n_coordinates : int
-        Features added by a full pass, besides the rows of the maximiser.
+        Features added by the first full pass, besides the rows of the maximiser.
+    growth : int, default=3
+        Each later pass adds this many times as many as the one before: evidence that is spread
+        over most features is met in a few passes.
     max_rounds : int, default=8
         Full passes allowed.
     sufficient_decrease : float, default=0.03
@@ -52,6 +55,7 @@ class WorkingSet:
     """
 
     n_coordinates: int
+    growth: int = 3
     max_rounds: int = 8
     sufficient_decrease: float = 0.03
     initial: Indices | None = None
@@ -95,10 +99,10 @@ def descend_on_working_set(
         rounds.descend_on(working_set.initial)
     best: Result | None = None
     status = Status.EXHAUSTED
+    n_coordinates = working_set.n_coordinates
     for _ in range(working_set.max_rounds):
-        tested, survey = _survey(
-            objective, rounds, start, reached, working_set.n_coordinates, polish
-        )
+        tested, survey = _survey(objective, rounds, start, reached, n_coordinates, polish)
+        n_coordinates = min(working_set.growth * n_coordinates, objective.n_features)
         previous = np.inf if best is None else best.value
         rounds.trace.append(Iterate(len(rounds.trace), survey.value, 0.0, True))
         # Single precision may colour the last digits; an earlier point is as good as an equal one.
