@@ -9,7 +9,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 from numpy.typing import NDArray
 
-from outweigh.moments import DenseSamples
+from outweigh.moments import ChunkedSamples, DenseSamples
+from outweigh.moments.chunks import SlicedChunks
 from outweigh.protocols import Samples
 
 settings.register_profile(
@@ -21,10 +22,35 @@ settings.register_profile(
 )
 settings.load_profile("deterministic")
 
-SAMPLE_KINDS: dict[str, Callable[[NDArray[np.float64]], Samples]] = {"dense": DenseSamples}
+
+def chunked(X: NDArray[np.float64]) -> Samples:
+    """Three uneven chunks, the last of one row."""
+    n = X.shape[0]
+    sizes = (n - 1 - n // 3, n // 3, 1) if n >= 4 else (n,)
+    return ChunkedSamples(SlicedChunks(X, sizes), X.shape[1])
+
+
+def chunked_without_room(X: NDArray[np.float64]) -> Samples:
+    """Two chunks, where neither columns nor a matrix over all pairs may be gathered."""
+    n = X.shape[0]
+    return ChunkedSamples(SlicedChunks(X, (n // 2, n - n // 2), budget=64), X.shape[1])
+
+
+SAMPLE_KINDS: dict[str, Callable[[NDArray[np.float64]], Samples]] = {
+    "dense": DenseSamples,
+    "chunked": chunked,
+}
+# Of interest where samples themselves are tested, and slow where a descent runs on them.
+SLOW_KINDS = {"chunked without room": chunked_without_room}
 
 
 @pytest.fixture(scope="session", params=list(SAMPLE_KINDS))
 def samples_of(request: pytest.FixtureRequest) -> Callable[[NDArray[np.float64]], Samples]:
     """The way from an array to samples, one kind after the other."""
     return SAMPLE_KINDS[request.param]
+
+
+@pytest.fixture(scope="session", params=[*SAMPLE_KINDS, *SLOW_KINDS])
+def any_kind(request: pytest.FixtureRequest) -> Callable[[NDArray[np.float64]], Samples]:
+    """The same, slow kinds included."""
+    return {**SAMPLE_KINDS, **SLOW_KINDS}[request.param]

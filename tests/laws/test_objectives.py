@@ -71,9 +71,9 @@ def assert_slopes_agree(objective: MomentObjective, w: Array, seed: int) -> None
 @both
 @seeds
 def test_the_subgradient_is_the_slope_along_the_simplex(
-    samples_of: Kind, name: str, reference: float | Array, centred: bool, seed: int
+    any_kind: Kind, name: str, reference: float | Array, centred: bool, seed: int
 ) -> None:
-    objective = replace(OBJECTIVES[name](samples_of(rows(seed)), reference), centred=centred)
+    objective = replace(OBJECTIVES[name](any_kind(rows(seed)), reference), centred=centred)
     assert_slopes_agree(objective, inner_point(seed), seed)
 
 
@@ -82,9 +82,9 @@ def test_the_subgradient_is_the_slope_along_the_simplex(
 @both
 @pytest.mark.parametrize("rank", [1, 2])
 def test_the_subgradient_of_a_residual_is_its_slope(
-    samples_of: Kind, name: str, reference: float | Array, centred: bool, rank: int
+    any_kind: Kind, name: str, reference: float | Array, centred: bool, rank: int
 ) -> None:
-    objective = replace(OBJECTIVES[name](samples_of(rows(0)), reference), centred=centred)
+    objective = replace(OBJECTIVES[name](any_kind(rows(0)), reference), centred=centred)
     assert_slopes_agree(objective.without(direction(0, rank)), inner_point(0), 0)
 
 
@@ -93,9 +93,9 @@ def test_the_subgradient_of_a_residual_is_its_slope(
 @both
 @pytest.mark.parametrize("residual", [False, True], ids=["plain", "residual"])
 def test_the_subgradient_of_a_restriction_is_its_slope(
-    samples_of: Kind, name: str, reference: float | Array, centred: bool, residual: bool
+    any_kind: Kind, name: str, reference: float | Array, centred: bool, residual: bool
 ) -> None:
-    objective = replace(OBJECTIVES[name](samples_of(rows(1)), reference), centred=centred)
+    objective = replace(OBJECTIVES[name](any_kind(rows(1)), reference), centred=centred)
     if residual:
         objective = objective.without(direction(1))
     assert_slopes_agree(objective.restrict(np.array([0, 2, 3, 6])), inner_point(1), 1)
@@ -103,9 +103,9 @@ def test_the_subgradient_of_a_restriction_is_its_slope(
 
 @every_objective
 @seeds
-def test_the_subgradient_is_the_form_and_the_drift(samples_of: Kind, name: str, seed: int) -> None:
+def test_the_subgradient_is_the_form_and_the_drift(any_kind: Kind, name: str, seed: int) -> None:
     X = rows(seed)
-    found = OBJECTIVES[name](samples_of(X), 1.0).evaluate(inner_point(seed))
+    found = OBJECTIVES[name](any_kind(X), 1.0).evaluate(inner_point(seed))
     expected = np.einsum("ij,jk,ik->i", X, found.form.to_array(), X) - X @ found.drift
     np.testing.assert_allclose(found.subgradient, expected, atol=1e-10)
 
@@ -114,21 +114,21 @@ def test_the_subgradient_is_the_form_and_the_drift(samples_of: Kind, name: str, 
 @every_reference
 @both
 def test_a_restriction_is_the_objective_of_those_columns(
-    samples_of: Kind, name: str, reference: float | Array, centred: bool
+    any_kind: Kind, name: str, reference: float | Array, centred: bool
 ) -> None:
     J, X, w = np.array([1, 2, 5]), rows(2), inner_point(2)
     small = brute.as_matrix(reference, D)[np.ix_(J, J)]
-    whole = replace(OBJECTIVES[name](samples_of(X), reference), centred=centred)
-    alone = replace(OBJECTIVES[name](samples_of(X[:, J]), small), centred=centred)
+    whole = replace(OBJECTIVES[name](any_kind(X), reference), centred=centred)
+    alone = replace(OBJECTIVES[name](any_kind(X[:, J]), small), centred=centred)
     assert whole.restrict(J).evaluate(w).value == pytest.approx(alone.evaluate(w).value, rel=1e-12)
 
 
 @every_objective
 @both
 def test_a_restriction_scores_no_more_than_the_whole(
-    samples_of: Kind, name: str, centred: bool
+    any_kind: Kind, name: str, centred: bool
 ) -> None:
-    objective = replace(OBJECTIVES[name](samples_of(rows(2)), 1.0), centred=centred)
+    objective = replace(OBJECTIVES[name](any_kind(rows(2)), 1.0), centred=centred)
     w = inner_point(2)
     part = objective.restrict(np.array([0, 1, 4, 6])).evaluate(w).value
     assert part <= objective.evaluate(w).value * (1 + 1e-12)
@@ -137,18 +137,18 @@ def test_a_restriction_scores_no_more_than_the_whole(
 @every_objective
 @every_reference
 def test_a_residual_has_nothing_left_along_the_direction_taken_out(
-    samples_of: Kind, name: str, reference: float | Array
+    any_kind: Kind, name: str, reference: float | Array
 ) -> None:
     u = direction(3)
-    residual = OBJECTIVES[name](samples_of(rows(3)), reference).without(u)
+    residual = OBJECTIVES[name](any_kind(rows(3)), reference).without(u)
     matrix = residual.moment(inner_point(3)).restrict(np.arange(D))
     assert (u.T @ matrix @ u).item() == pytest.approx(0.0, abs=1e-12)
 
 
 @every_objective
-def test_a_residual_is_the_formula(samples_of: Kind, name: str) -> None:
+def test_a_residual_is_the_formula(any_kind: Kind, name: str) -> None:
     X, w, u = rows(3), inner_point(3), direction(3)
-    objective = OBJECTIVES[name](samples_of(X), 1.0)
+    objective = OBJECTIVES[name](any_kind(X), 1.0)
     A = brute.deviation(X, w, centred=objective.centred)
     expected = A - (u.T @ A @ u) * (u @ u.T)
     matrix = objective.without(u).moment(w).restrict(np.arange(D))
@@ -157,10 +157,10 @@ def test_a_residual_is_the_formula(samples_of: Kind, name: str) -> None:
 
 @every_objective
 def test_a_direction_that_vanishes_on_the_columns_takes_nothing_out_of_them(
-    samples_of: Kind, name: str
+    any_kind: Kind, name: str
 ) -> None:
     J, w = np.array([1, 2, 5]), inner_point(3)
-    objective = OBJECTIVES[name](samples_of(rows(3)), 1.0)
+    objective = OBJECTIVES[name](any_kind(rows(3)), 1.0)
     elsewhere = np.eye(D)[:, [0]]
     found = objective.without(elsewhere).restrict(J).evaluate(w).value
     assert found == pytest.approx(objective.restrict(J).evaluate(w).value, rel=1e-12)
@@ -169,11 +169,11 @@ def test_a_direction_that_vanishes_on_the_columns_takes_nothing_out_of_them(
 @every_objective
 @seeds
 def test_the_objective_of_covariances_does_not_depend_on_the_origin(
-    samples_of: Kind, name: str, seed: int
+    any_kind: Kind, name: str, seed: int
 ) -> None:
     X, w = rows(seed), inner_point(seed)
     values = [
-        replace(OBJECTIVES[name](samples_of(X + shift), 1.0), centred=True).evaluate(w).value
+        replace(OBJECTIVES[name](any_kind(X + shift), 1.0), centred=True).evaluate(w).value
         for shift in (0.0, 7.0)
     ]
     assert values[0] == pytest.approx(values[1], rel=1e-9)
@@ -181,22 +181,22 @@ def test_the_objective_of_covariances_does_not_depend_on_the_origin(
 
 @every_objective
 @seeds
-def test_objectives_of_second_moments_are_convex(samples_of: Kind, name: str, seed: int) -> None:
-    objective = replace(OBJECTIVES[name](samples_of(rows(seed)), 1.0), centred=False)
+def test_objectives_of_second_moments_are_convex(any_kind: Kind, name: str, seed: int) -> None:
+    objective = replace(OBJECTIVES[name](any_kind(rows(seed)), 1.0), centred=False)
     v, w = inner_point(seed), inner_point(seed + 10)
     at_v, at_w = objective.evaluate(v), objective.evaluate(w)
     assert at_w.value >= at_v.value + at_v.subgradient @ (w - v) - 1e-12
 
 
 @every_objective
-def test_a_survey_has_the_value_of_a_full_evaluation(samples_of: Kind, name: str) -> None:
-    objective, w = OBJECTIVES[name](samples_of(rows(4)), 1.0), inner_point(4)
+def test_a_survey_has_the_value_of_a_full_evaluation(any_kind: Kind, name: str) -> None:
+    objective, w = OBJECTIVES[name](any_kind(rows(4)), 1.0), inner_point(4)
     value = objective.survey(w, 3).value
     assert value == pytest.approx(objective.evaluate(w).value, rel=1e-5)
 
 
 @every_objective
-def test_evaluating_twice_gives_the_same_answer(samples_of: Kind, name: str) -> None:
-    objective, w = OBJECTIVES[name](samples_of(rows(4)), 1.0), inner_point(4)
+def test_evaluating_twice_gives_the_same_answer(any_kind: Kind, name: str) -> None:
+    objective, w = OBJECTIVES[name](any_kind(rows(4)), 1.0), inner_point(4)
     first, second = objective.evaluate(w), objective.evaluate(w)
     np.testing.assert_array_equal(first.subgradient, second.subgradient)

@@ -74,10 +74,8 @@ def minimum(name: str) -> float:
 
 @adaptive
 @pytest.mark.parametrize("name", CONVEX)
-def test_every_solver_reaches_the_minimum_of_a_convex_case(
-    samples_of: Kind, name: str, solver: str
-) -> None:
-    objective = MomentObjective(samples_of(rows()), CONVEX[name], centred=False)
+def test_every_solver_reaches_the_minimum_of_a_convex_case(solver: str, name: str) -> None:
+    objective = MomentObjective(DenseSamples(rows()), CONVEX[name], centred=False)
     domain = CappedSimplex.from_contamination(N, EPS)
     search = SearchOptions(solver, max_iter=5000, tol=1e-7, stop_at_floor=False)
     assert find_weights(objective, domain, search).value == pytest.approx(minimum(name), abs=1e-3)
@@ -85,15 +83,13 @@ def test_every_solver_reaches_the_minimum_of_a_convex_case(
 
 @pytest.mark.parametrize("name", CONVEX)
 @pytest.mark.parametrize("budget", [100, 400])
-def test_the_constant_step_keeps_the_bound_of_its_theorem(
-    samples_of: Kind, name: str, budget: int
-) -> None:
+def test_the_constant_step_keeps_the_bound_of_its_theorem(name: str, budget: int) -> None:
     # After T steps of length h the best value is within (R^2 / (h T) + h L^2) / 2 of the minimum;
     # at h = R / (L sqrt(T)) that is R L / sqrt(T), with L = sqrt(n) max |x_i|^2 r for a dual ball
     # of spectral radius 1 and rank r.
     X = rows()
     domain = CappedSimplex.from_contamination(N, EPS)
-    objective = MomentObjective(samples_of(X), CONVEX[name], centred=False)
+    objective = MomentObjective(DenseSamples(X), CONVEX[name], centred=False)
     search = SearchOptions("constant", max_iter=budget, stop_at_floor=False)
     result = find_weights(objective, domain, search)
     vertex = domain.minimize_linear(np.arange(N, dtype=float))

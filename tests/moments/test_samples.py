@@ -46,21 +46,21 @@ every_reference = pytest.mark.parametrize("reference", REFERENCES.values(), ids=
 both = pytest.mark.parametrize("centred", [True, False], ids=["centred", "uncentred"])
 
 
-def test_samples_know_their_shape(samples_of: Kind, X: Array) -> None:
-    samples = samples_of(X)
+def test_samples_know_their_shape(any_kind: Kind, X: Array) -> None:
+    samples = any_kind(X)
     assert (samples.n_samples, samples.n_features) == X.shape
 
 
-def test_the_mean_is_the_weighted_sum_of_rows(samples_of: Kind, X: Array, weights: Array) -> None:
-    np.testing.assert_allclose(samples_of(X).mean(weights), brute.mean(X, weights), atol=1e-12)
+def test_the_mean_is_the_weighted_sum_of_rows(any_kind: Kind, X: Array, weights: Array) -> None:
+    np.testing.assert_allclose(any_kind(X).mean(weights), brute.mean(X, weights), atol=1e-12)
 
 
 @both
 @every_reference
 def test_the_moment_is_the_definition(
-    samples_of: Kind, X: Array, weights: Array, centred: bool, reference: float | Array
+    any_kind: Kind, X: Array, weights: Array, centred: bool, reference: float | Array
 ) -> None:
-    moment = samples_of(X).moment(weights, centred=centred, reference=reference)
+    moment = any_kind(X).moment(weights, centred=centred, reference=reference)
     expected = brute.deviation(X, weights, centred=centred, reference=reference)
     np.testing.assert_allclose(moment.restrict(np.arange(D)), expected, atol=1e-12)
 
@@ -68,9 +68,9 @@ def test_the_moment_is_the_definition(
 @both
 @every_reference
 def test_row_blocks_put_together_are_the_moment(
-    samples_of: Kind, X: Array, weights: Array, centred: bool, reference: float | Array
+    any_kind: Kind, X: Array, weights: Array, centred: bool, reference: float | Array
 ) -> None:
-    moment = samples_of(X).moment(weights, centred=centred, reference=reference)
+    moment = any_kind(X).moment(weights, centred=centred, reference=reference)
     blocks = list(moment.row_blocks())
     starts = np.cumsum([0] + [len(block) for _, block in blocks])[:-1]
     assert [start for start, _ in blocks] == starts.tolist()
@@ -82,7 +82,7 @@ def test_row_blocks_put_together_are_the_moment(
 @every_reference
 @pytest.mark.parametrize("shape", [(D,), (D, 2)], ids=str)
 def test_products_with_the_moment_are_those_of_the_definition(
-    samples_of: Kind,
+    any_kind: Kind,
     X: Array,
     weights: Array,
     centred: bool,
@@ -90,93 +90,95 @@ def test_products_with_the_moment_are_those_of_the_definition(
     shape: tuple[int, ...],
 ) -> None:
     V = np.random.default_rng(2).standard_normal(shape)
-    moment = samples_of(X).moment(weights, centred=centred, reference=reference)
+    moment = any_kind(X).moment(weights, centred=centred, reference=reference)
     expected = brute.deviation(X, weights, centred=centred, reference=reference) @ V
     np.testing.assert_allclose(moment.product(V), expected, atol=1e-12)
 
 
 @both
 def test_the_diagonal_is_that_of_the_moment(
-    samples_of: Kind, X: Array, weights: Array, centred: bool
+    any_kind: Kind, X: Array, weights: Array, centred: bool
 ) -> None:
-    moment = samples_of(X).moment(weights, centred=centred, reference=1.0)
+    moment = any_kind(X).moment(weights, centred=centred, reference=1.0)
     expected = np.diagonal(brute.deviation(X, weights, centred=centred))
     np.testing.assert_allclose(moment.diagonal(), expected, atol=1e-12)
 
 
 @both
 def test_single_precision_is_good_to_a_millionth_of_the_largest_entry(
-    samples_of: Kind, X: Array, weights: Array, centred: bool
+    any_kind: Kind, X: Array, weights: Array, centred: bool
 ) -> None:
     exact = brute.deviation(X, weights, centred=centred)
-    moment = samples_of(X).moment(weights, centred=centred, reference=1.0, single_precision=True)
+    moment = any_kind(X).moment(weights, centred=centred, reference=1.0, single_precision=True)
     found = moment.restrict(np.arange(D))
     np.testing.assert_allclose(found, exact, atol=2e-6 * np.abs(exact).max() + 1e-6)
 
 
-def test_a_quadratic_form_is_evaluated_at_every_row(samples_of: Kind, X: Array) -> None:
+def test_a_quadratic_form_is_evaluated_at_every_row(any_kind: Kind, X: Array) -> None:
     rng = np.random.default_rng(3)
     form = Form.from_entries(D, np.array([0, 4]), np.array([1, 4]), rng.standard_normal(2))
     form = form + Form.from_directions(rng.standard_normal((D, 2)), np.array([1.0, -2.0]))
     expected = [x @ form.to_array() @ x for x in X]
-    np.testing.assert_allclose(samples_of(X).quadratic(form), expected, atol=1e-12)
+    np.testing.assert_allclose(any_kind(X).quadratic(form), expected, atol=1e-12)
 
 
-def test_a_scattered_form_in_many_features_is_evaluated_at_every_row(samples_of: Kind) -> None:
+def test_a_scattered_form_in_many_features_is_evaluated_at_every_row(any_kind: Kind) -> None:
     X = np.random.default_rng(4).standard_normal((9, 120))
     rows, cols = np.arange(60), np.arange(60) + 60
     form = Form.from_entries(120, rows, cols, np.linspace(-1, 1, 60))
     expected = [x @ form.to_array() @ x for x in X]
-    np.testing.assert_allclose(samples_of(X).quadratic(form), expected, atol=1e-12)
+    np.testing.assert_allclose(any_kind(X).quadratic(form), expected, atol=1e-12)
 
 
-def test_a_projection_is_the_product_with_the_rows(samples_of: Kind, X: Array) -> None:
+def test_a_projection_is_the_product_with_the_rows(any_kind: Kind, X: Array) -> None:
     V = np.random.default_rng(5).standard_normal((D, 3))
-    np.testing.assert_allclose(samples_of(X).project(V), X @ V, atol=1e-12)
+    np.testing.assert_allclose(any_kind(X).project(V), X @ V, atol=1e-12)
 
 
 def test_columns_are_the_same_rows_on_fewer_features(
-    samples_of: Kind, X: Array, weights: Array
+    any_kind: Kind, X: Array, weights: Array
 ) -> None:
     chosen = np.array([4, 0, 3])
     expected = brute.mean(X[:, chosen], weights)
-    found = samples_of(X).columns(chosen).mean(weights)
+    found = any_kind(X).columns(chosen).mean(weights)
     np.testing.assert_allclose(found, expected, atol=1e-12)
 
 
-def test_distances_are_squared_and_from_the_centre(samples_of: Kind, X: Array) -> None:
+def test_distances_are_squared_and_from_the_centre(any_kind: Kind, X: Array) -> None:
     centre = np.arange(D) * 0.1
     expected = [np.sum((x - centre) ** 2) for x in X]
-    np.testing.assert_allclose(samples_of(X).squared_distances(centre), expected, rtol=1e-12)
+    np.testing.assert_allclose(any_kind(X).squared_distances(centre), expected, rtol=1e-12)
 
 
 def test_variances_are_the_diagonal_of_the_covariance(
-    samples_of: Kind, X: Array, weights: Array
+    any_kind: Kind, X: Array, weights: Array
 ) -> None:
     expected = np.diagonal(brute.covariance(X, weights))
-    np.testing.assert_allclose(samples_of(X).variances(weights), expected, atol=1e-12)
+    np.testing.assert_allclose(any_kind(X).variances(weights), expected, atol=1e-12)
 
 
-def test_variances_survive_an_origin_far_away(samples_of: Kind, X: Array, weights: Array) -> None:
+def test_variances_survive_an_origin_far_away(any_kind: Kind, X: Array, weights: Array) -> None:
     expected = np.diagonal(brute.covariance(X, weights))
-    found = samples_of(X + 1e6).variances(weights)
+    found = any_kind(X + 1e6).variances(weights)
     np.testing.assert_allclose(found, expected, rtol=1e-6)
 
 
-def test_the_typical_kurtosis_is_the_median_over_columns(samples_of: Kind, X: Array) -> None:
+def test_the_typical_kurtosis_is_the_median_over_columns(any_kind: Kind, X: Array) -> None:
     w = np.full(N, 1 / N)
     moments = [(np.mean((c - c.mean()) ** 4), np.mean((c - c.mean()) ** 2)) for c in X.T]
     expected = np.median([fourth / second**2 for fourth, second in moments])
-    assert samples_of(X).typical_kurtosis(w) == pytest.approx(expected, rel=1e-9)
+    assert any_kind(X).typical_kurtosis(w) == pytest.approx(expected, rel=1e-9)
 
 
-def test_the_typical_kurtosis_of_many_rows_does_not_depend_on_their_order(samples_of: Kind) -> None:
+def test_the_typical_kurtosis_of_many_rows_does_not_depend_on_their_order(
+    any_kind: Kind,
+) -> None:
     rng = np.random.default_rng(6)
     X = rng.standard_normal((9000, 3))
     X[1::2] = rng.laplace(scale=np.sqrt(0.5), size=X[1::2].shape)
     w = np.full(len(X), 1 / len(X))
-    shuffled = samples_of(X[rng.permutation(len(X))]).typical_kurtosis(w)
-    assert samples_of(X).typical_kurtosis(w) == pytest.approx(shuffled, rel=0.05)
+    shuffled = any_kind(X[rng.permutation(len(X))]).typical_kurtosis(w)
+    assert any_kind(X).typical_kurtosis(w) == pytest.approx(shuffled, rel=0.05)
 
 
 @st.composite
@@ -193,10 +195,10 @@ def mixtures(draw: st.DrawFn) -> tuple[Array, Array, Array, float]:
 
 @given(case=mixtures())
 def test_the_covariance_of_mixed_weights_is_the_mixture_formula(
-    samples_of: Kind, case: tuple[Array, Array, Array, float]
+    any_kind: Kind, case: tuple[Array, Array, Array, float]
 ) -> None:
     X, v, w, alpha = case
-    samples = samples_of(X)
+    samples = any_kind(X)
     every = np.arange(X.shape[1])
 
     def covariance(weights: Array) -> Array:
@@ -232,14 +234,14 @@ def corrupted(draw: st.DrawFn) -> tuple[Array, int, Array, int]:
 
 @given(case=corrupted())
 def test_the_cross_term_is_at_most_four_eps_of_the_objective_on_stable_samples(
-    samples_of: Kind, case: tuple[Array, int, Array, int]
+    any_kind: Kind, case: tuple[Array, int, Array, int]
 ) -> None:
     # delta is the least for which the good rows are stable at these weights. With eps <= 1/4 and
     # delta >= eps the proof's constant in O(delta^2 / eps) is 4 + 1 + 4/3.
     X, wrong, w, k = case
     n = len(X)
     eps = wrong / n
-    samples, norm = samples_of(X), RowwiseLargest(k)
+    samples, norm = any_kind(X), RowwiseLargest(k)
 
     def excess(weights: Array) -> float:
         return norm.maximize(samples.moment(weights, centred=True, reference=1.0)).value

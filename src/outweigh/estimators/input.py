@@ -14,7 +14,7 @@ from outweigh.moments import ArrayRows, Rows
 from outweigh.moments.rows import chunked_rows, is_dask, is_on_disk, map_lazily
 from outweigh.protocols import Array
 
-__all__ = ["each_row", "open_rows", "sample_weights"]
+__all__ = ["each_block", "each_row", "open_rows", "sample_weights"]
 
 
 def open_rows(
@@ -80,17 +80,33 @@ def each_row(
         The number of answers a row, if not one.
     """
     if is_dask(X):
-        n_features = X.shape[1]
-        if np.isnan(n_features):
-            raise ValueError(
-                "X: its number of columns is unknown; call X.compute_chunk_sizes() first"
-            )
-        _check_columns(estimator, X, int(n_features), reset=False)
+        _check_columns(estimator, X, n_columns_of(X), reset=False)
         return map_lazily(X, function, n_columns)
     if is_on_disk(X):
         _check_columns(estimator, X, X.shape[1], reset=False)
         return chunked_rows(X).map(function)
     return function(validate_data(estimator, X, reset=False, dtype=dtypes))
+
+
+def each_block(
+    estimator: BaseEstimator,
+    X: Any,
+    function: Callable[[NDArray[Any]], NDArray[Any]],
+    n_columns: int,
+) -> Any:
+    """Return a function of every block of rows, one row of answers a block; lazily for Dask."""
+    if is_dask(X):
+        _check_columns(estimator, X, n_columns_of(X), reset=False)
+        return map_lazily(X, function, n_columns, one_per_block=True)
+    return open_rows(estimator, X, reset=False).map(function)
+
+
+def n_columns_of(X: Any) -> int:
+    """Return the number of columns of a dask collection, or say that it is not known."""
+    n_features = X.shape[1]
+    if np.isnan(n_features):
+        raise ValueError("X: its number of columns is unknown; call X.compute_chunk_sizes() first")
+    return int(n_features)
 
 
 def _check_columns(estimator: BaseEstimator, X: Any, n_features: int, reset: bool) -> None:

@@ -318,6 +318,10 @@ class RobustSparseMean(MeanEstimator):
             )
         super()._fit_rows(X, sample_weight)
 
+    @property
+    def _nonzero(self) -> Array:
+        return np.asarray(self.location_ != 0.0, dtype=np.float64)
+
     def _read_out(self, mean: Array, standardizer: Standardizer, n_effective: float) -> Array:
         z = mean / standardizer.scale
         if self.n_nonzero == "auto":

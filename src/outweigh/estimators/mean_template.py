@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from outweigh.certificates import Certificate, moreau_gradient
 from outweigh.estimators.base import RobustEstimator, warn_constant
-from outweigh.estimators.input import open_rows, sample_weights
+from outweigh.estimators.input import each_block, open_rows, sample_weights
 from outweigh.estimators.preparation import (
     Prepared,
     Standardizer,
@@ -20,6 +20,7 @@ from outweigh.estimators.preparation import (
     standardizer_for,
 )
 from outweigh.estimators.reference import reference_covariance, whitener_on
+from outweigh.estimators.scoring import RowScore
 from outweigh.estimators.weighting import Weighting, problem_at
 from outweigh.moments import Rows
 from outweigh.protocols import Array
@@ -136,12 +137,64 @@ class MeanEstimator(RobustEstimator):
         weights = domain.project(self.weights_[positive])
         return replace(self.certificate_, moreau=moreau_gradient(objective, domain, weights))
 
+    def reweighted_mean(self, X: ArrayLike) -> Array:
+        """Return the mean of the rows of X that are to be trusted, in one pass over them.
+
+        With a fit on a sample it extends the estimate to any number of further rows. Entries that
+        the estimator holds at zero stay there.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Any rows, seen in training or not.
+
+        Returns
+        -------
+        ndarray of shape (n_features,)
+            A dask array, not yet computed, for data of Dask; NaN where no row is trusted.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from outweigh import RobustMean
+        >>> X = np.random.default_rng(0).standard_normal((20000, 5)) + 1.0
+        >>> X[::10] += 10.0
+        >>> est = RobustMean().fit(X[:2000])
+        >>> est.reweighted_mean(X).round(1)
+        array([1., 1., 1., 1., 1.])
+        """
+        check_is_fitted(self)
+        sums = TrustedSums(self._score, self.offset_, self.location_)
+        parts = each_block(self, X, sums, self.location_.size + 1)
+        total = parts.sum(axis=0)
+        mean: Array = (self.location_ + total[:-1] / total[-1]) * self._nonzero
+        return mean
+
+    @property
+    def _nonzero(self) -> Array:
+        """One where the estimate may differ from zero, else zero."""
+        return np.ones(self.location_.size)
+
     @property
     def _scorer(self) -> Callable[[NDArray[np.float64]], Array]:
         return self._score
 
     def _known_contamination(self) -> float | None:
         return None if self.contamination == "auto" else float(self.contamination)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TrustedSums:
+    """Rows to the sum and the number of those that are trusted; small enough for workers."""
+
+    score: RowScore
+    offset: float
+    origin: Array
+
+    def __call__(self, rows: NDArray[np.floating]) -> Array:
+        """Return sums of x - origin, and the number of rows, as one row."""
+        trusted = rows[self.score(rows) >= self.offset]
+        return np.append((trusted - self.origin).sum(axis=0), float(len(trusted)))[None, :]
 
 
 def _six_digits(values: Array) -> Array:

@@ -21,6 +21,8 @@ from outweigh.protocols import Array, Foresight, Indices, MomentMatrix, Referenc
 
 __all__ = ["ChunkedSamples"]
 
+# A variance this far below the squared mean is a difference of numbers that agree in six digits.
+_CANCELLED = 1e-6
 _NONE = np.empty(0, dtype=np.intp)
 
 
@@ -107,9 +109,9 @@ class ChunkedSamples:
         held = self._columns.on(support, self.zeroed)
         if held is not None:
             return np.asarray(held @ vectors[support])
-        width = 1 if vectors.ndim == 1 else vectors.shape[1]
         shared = (self.transform, vectors)
-        return self._per_row(kernels.project, shared, self._own(), "a projection", 8 * width)
+        shape = vectors.shape[1:]
+        return self._per_row(kernels.project, shared, self._own(), "a projection", shape)
 
     def columns(self, indices: Indices) -> DenseSamples | ChunkedSamples:
         """Return the same rows on the named columns: in memory if they fit the budget."""
@@ -145,7 +147,12 @@ class ChunkedSamples:
     def variances(self, weights: Array, columns: Indices | None = None) -> Array:
         """Return the weighted variance of each column, or of the named ones."""
         sums = self._sums(weights)
-        found = np.maximum(sums.diagonal - sums.first**2, 0.0)
+        found = sums.diagonal - sums.first**2
+        if np.any(found < _CANCELLED * sums.first**2):
+            # The origin is so far away that squares about it have lost their digits.
+            shared = (self.transform, sums.first)
+            own = self._own(weights)
+            found = self._summed(kernels.spread, shared, own, "variances about the mean")[0]
         return found if columns is None else found[columns]
 
     def typical_kurtosis(self, weights: Array) -> float:
@@ -177,8 +184,8 @@ class ChunkedSamples:
 
     def moment_block(self, weights: Array, indices: Indices) -> Array:
         """Return the block of X'diag(w)X on the named coordinates."""
-        moment = self.columns(indices).moment(weights, centred=False)
-        return moment.restrict(np.arange(indices.size))
+        shared = (self.transform, indices)
+        return self._summed(kernels.moment_block, shared, self._own(weights), "second moments")[0]
 
     def moment_product(self, weights: Array, vectors: Array) -> Array:
         """Return X'diag(w)X V by a pass."""
@@ -210,12 +217,12 @@ class ChunkedSamples:
         if missing.size == 0 or 8 * self.n_samples * missing.size > room:
             return
         shared = (self.transform, missing)
-        width = 8 * int(missing.size)
         purpose = f"{missing.size} columns"
         # With the values of all rows: which of them hold zeros may change.
         own = replace(self, zeroed=_NONE)._own()
-        found = self._per_row(kernels.columns, shared, own, purpose, width)
-        self._columns.add(missing, found.reshape(self.n_samples, missing.size))
+        self._columns.add(
+            missing, self._per_row(kernels.columns, shared, own, purpose, missing.shape)
+        )
 
     def _loaders(self) -> list[Loader]:
         keeps: list[NDArray[np.bool_] | None] = [None] * len(self.chunks.sizes)
@@ -250,11 +257,11 @@ class ChunkedSamples:
         shared: Sequence[object],
         own: Sequence[Sequence[object]],
         purpose: str,
-        width: int = 8,
+        shape: tuple[int, ...] = (),
     ) -> Array:
-        shape = (self.n_samples,) if width == 8 else (self.n_samples, width // 8)
-        found = np.empty(shape)
-        self._scan(kernel, shared, own, purpose, found, width)
+        """Return what a kernel says of each row, an array of the given shape."""
+        found = np.empty((self.n_samples, *shape))
+        self._scan(kernel, shared, own, purpose, found)
         return found
 
     def _scan(
@@ -264,20 +271,18 @@ class ChunkedSamples:
         own: Sequence[Sequence[object]],
         purpose: str,
         found: Array,
-        width: int = 8,
     ) -> Sums:
         """Fill `found` with what a kernel says of the rows; return its sums."""
         bounds = self._bounds()
         total: Sums = ()
-        lanes = self._lanes
+        width = found[:1].nbytes
         for i, said in self.chunks.scan(
-            kernel, shared, own, purpose, lanes=lanes, bytes_per_row=width
+            kernel, shared, own, purpose, lanes=self._lanes, bytes_per_row=width
         ):
             if i < 0:
                 total = said
             else:
-                part = found[bounds[i] : bounds[i + 1]]
-                part[...] = np.asarray(said).reshape(part.shape)
+                found[bounds[i] : bounds[i + 1]] = said
         return total
 
     def _summed(

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
+from uuid import uuid4
 
 import dask
 import dask.array as da
@@ -71,7 +72,7 @@ class DaskChunks:
         visited = list(range(len(self.sizes)) if only is None else only)
         ended = self.log(purpose, len(visited), only is None)
         # One copy of what is large for all tasks, not one each.
-        common = delayed(tuple(shared), traverse=False, pure=False)
+        common = delayed(Opaque(tuple(shared)), traverse=False, pure=False)
         sums: list[Sums | None] = [None] * lanes
         place = 0
         for group in batches(self.sizes, visited, bytes_per_row):
@@ -80,7 +81,7 @@ class DaskChunks:
             for i in group:
                 lane = place % lanes
                 place += 1
-                step = _step(chains[lane], self.blocks[i], kernel, common, own[i])
+                step = _step(chains[lane], self.blocks[i], kernel, common, Opaque(tuple(own[i])))
                 said.append(_said(step))
                 chains[lane] = _summed(step)
             answers, sums = _compute((said, chains), purpose)
@@ -96,9 +97,9 @@ class DaskChunks:
         self, kernel: Kernel, shared: Sequence[object], own: Sequence[Sequence[object]], d: int
     ) -> DaskChunks:
         """Return chunks made by a kernel, kept in the memory of the workers where there are any."""
-        common = delayed(tuple(shared), traverse=False, pure=False)
+        common = delayed(Opaque(tuple(shared)), traverse=False, pure=False)
         blocks = [
-            _said(_step(None, block, kernel, common, arguments))
+            _said(_step(None, block, kernel, common, Opaque(tuple(arguments))))
             for block, arguments in zip(self.blocks, own, strict=True)
         ]
         if _on_cluster():
@@ -107,16 +108,27 @@ class DaskChunks:
         return DaskChunks(tuple(blocks), self.sizes, d, self.budget, self.log)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Opaque:
+    """Arguments of a kernel that Dask neither looks into nor hashes."""
+
+    values: tuple[object, ...]
+    token: str = field(default_factory=lambda: uuid4().hex)
+
+    def __dask_tokenize__(self) -> str:
+        return self.token
+
+
 @partial(delayed, pure=False)
 def _step(
     total: Sums | None,
     block: NDArray[Any],
     kernel: Kernel,
-    shared: tuple[object, ...],
-    own: Sequence[object],
+    shared: Opaque,
+    own: Opaque,
 ) -> tuple[Any, Sums]:
     """Run a kernel and add its sums to those of the chunk before it in the same lane."""
-    said, sums = kernel(np.asarray(block), *shared, *own)
+    said, sums = kernel(np.asarray(block), *shared.values, *own.values)
     return said, add_sums(total, sums)
 
 
@@ -201,7 +213,10 @@ def as_rows(X: Any) -> da.Array:
 
 
 def map_rows(
-    X: Any, function: Callable[[NDArray[Any]], NDArray[Any]], n_columns: int | None = None
+    X: Any,
+    function: Callable[[NDArray[Any]], NDArray[Any]],
+    n_columns: int | None = None,
+    one_per_block: bool = False,
 ) -> da.Array:
     """Return a function of each row of X, lazily, as a dask array.
 
@@ -211,6 +226,8 @@ def map_rows(
     function : callable
         From a block of rows to one number, or `n_columns` of them, a row.
     n_columns : int, optional
+    one_per_block : bool, default=False
+        The function makes one row of answers of each block.
     """
     array = X if isinstance(X, da.Array) else X.to_dask_array()
     if len(array.chunks[1]) > 1:
@@ -219,7 +236,8 @@ def map_rows(
     apply = partial(_apply, function)
     if n_columns is None:
         return array.map_blocks(apply, dtype=dtype, drop_axis=1, meta=np.empty(0, dtype))
-    chunks = (array.chunks[0], (n_columns,))
+    rows = (1,) * array.numblocks[0] if one_per_block else array.chunks[0]
+    chunks = (rows, (n_columns,))
     return array.map_blocks(apply, dtype=dtype, chunks=chunks, meta=np.empty((0, 0), dtype))
 
 

@@ -19,6 +19,8 @@ __all__ = [
     "columns",
     "distances",
     "mean",
+    "moment_block",
+    "moment_product",
     "moment_rows",
     "moment_sums",
     "overview",
@@ -26,6 +28,7 @@ __all__ = [
     "project",
     "quadratic",
     "some_rows",
+    "spread",
 ]
 
 Transform = Callable[[NDArray[np.floating]], Array]
@@ -60,8 +63,7 @@ def overview(
         return (np.empty(0), (int(row), int(column))), nothing
     rows = rows if keep is None else rows[keep]
     with np.errstate(over="ignore", invalid="ignore"):
-        # About the first row: a large constant column would swamp the differences of the others.
-        keys = (rows - first) @ direction
+        keys = rows @ direction
     varies = (rows != first).any(axis=0)
     return (keys, None), (varies.astype(np.float64),)
 
@@ -150,6 +152,21 @@ def moment_rows(
     part = np.take(rows, indices, axis=1)
     part *= weights[:, None]
     return None, (part.T @ rows,)
+
+
+def moment_block(
+    block: Block, transform: Transform | None, indices: Indices, loader: Loader, weights: Array
+) -> tuple[None, Sums]:
+    """Return the block of X'diag(w)X on the named coordinates."""
+    part = np.take(load(block, transform, loader), indices, axis=1)
+    return None, (np.asarray(second_moment(part, weights, np.float64)),)
+
+
+def spread(
+    block: Block, transform: Transform | None, centre: Array, loader: Loader, weights: Array
+) -> tuple[None, Sums]:
+    """Return the weighted squares about a centre."""
+    return None, (weights @ np.square(load(block, transform, loader) - centre),)
 
 
 def moment_product(

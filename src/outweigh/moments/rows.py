@@ -30,6 +30,10 @@ __all__ = [
 ]
 
 
+# Constant columns this many times the spread of a projection would cost it half its digits.
+_SWAMPING = 1e8
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Overview:
     """What one look at all rows tells.
@@ -164,7 +168,12 @@ class ChunkedRows:
             if bad is not None:
                 raise ValueError(_bad_value(i, int(starts[i]), *bad))
             keys.append(part)
-        return Overview(first, counts > 0, np.concatenate(keys))
+        varies = counts > 0
+        found = np.concatenate(keys)
+        constant = float(np.abs(first[~varies] @ direction[~varies]))
+        if constant > _SWAMPING * float(np.median(np.abs(found - np.median(found)))):
+            found = self.map(_Along(np.where(varies, direction, 0.0)))
+        return Overview(first, varies, found)
 
     def take(self, indices: Indices) -> Array:
         """Return some rows, reading only the chunks that hold them."""
@@ -210,6 +219,14 @@ class ChunkedRows:
         return list(np.split(self.keep, np.cumsum(self.chunks.sizes)[:-1]))
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Along:
+    direction: Array
+
+    def __call__(self, rows: Array) -> Array:
+        return rows @ self.direction
+
+
 def is_dask(X: object) -> bool:
     """Tell whether X is a collection of Dask, without importing Dask."""
     return type(X).__module__.split(".")[0] in {"dask", "dask_expr"} and hasattr(X, "dask")
@@ -232,12 +249,15 @@ def chunked_rows(X: Any) -> ChunkedRows:
 
 
 def map_lazily(
-    X: Any, function: Callable[[NDArray[Any]], NDArray[Any]], n_columns: int | None
+    X: Any,
+    function: Callable[[NDArray[Any]], NDArray[Any]],
+    n_columns: int | None,
+    one_per_block: bool = False,
 ) -> Any:
-    """Return a function of each row of a dask collection, lazily."""
+    """Return a function of each row, or of each block, of a dask collection, lazily."""
     from outweigh.moments.dask_chunks import map_rows
 
-    return map_rows(X, function, n_columns)
+    return map_rows(X, function, n_columns, one_per_block)
 
 
 def _bad_value(chunk: int, start: int, row: int, column: int) -> str:
