@@ -15,7 +15,9 @@ from outweigh.estimators.components import (
     SparseReader,
     count_significant,
     effective_entries,
+    largest_of,
 )
+from outweigh.estimators.pca_beyond import Beyond
 from outweigh.estimators.pca_coloured import fit_coloured
 from outweigh.estimators.pca_descent import Descent, PCAProblem, fit_plain, fit_white
 from outweigh.estimators.pca_distances import Distances, distances_for
@@ -56,9 +58,12 @@ class PCACertificate(Certificate):
         Whether the noise looked white, so that there is a level of clean data to compare with. The
         objective is then the norm of what the components leave; else it is the sum of the leading
         variances.
+    known : bool
+        Whether the covariance of the noise was given; white then means as it says.
     """
 
     white: bool = True
+    known: bool = False
 
     @property
     def clean(self) -> bool:
@@ -70,8 +75,9 @@ class PCACertificate(Certificate):
         """One sentence for a person."""
         if self.white:
             return super().verdict
+        noise = "not as `covariance` says" if self.known else "not white"
         return (
-            f"the noise is not white, or there are too few rows or features to tell, so there is "
+            f"the noise is {noise}, or there are too few rows or features to tell, so there is "
             f"no level of clean data to compare with: "
             f"{self.removed:.1%} of the weight removed by distance from the bulk"
         )
@@ -90,8 +96,12 @@ class DistanceScore:
 
     def contributions(self, X: NDArray[np.floating]) -> tuple[Array, Array]:
         """Return how much each column counts against each row, and how far out it is there."""
-        away = self.standardizer.apply(X) - self.distances.centre
-        return np.square(away) + np.finfo(float).tiny, away
+        white = self.standardizer.apply(X) - self.distances.centre
+        whitener = self.standardizer.whitener
+        if whitener is None:
+            return np.square(white) + np.finfo(float).tiny, white
+        away = np.asarray(np.linalg.solve(whitener, white.T).T, dtype=np.float64)
+        return np.maximum(away * (white @ whitener), 0.0) + np.finfo(float).tiny, away
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +115,7 @@ class PCASettings:
     centred: bool
     refit: bool
     options: SearchOptions
+    covariance: Array | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -138,7 +149,18 @@ def fit_pca(
     FittedPCA
     """
     bound = AUTO_BOUND if settings.contamination is None else settings.contamination
-    space = prepare_pca(X, sample_weight, settings.scale, bound, settings.centred)
+    space = prepare_pca(
+        X, sample_weight, settings.scale, bound, settings.centred, settings.covariance
+    )
+    found = _fit_in(space, sample_weight, settings, callback)
+    return found if settings.covariance is None else _beyond(found, sample_weight, settings)
+
+
+def _fit_in(
+    space: PCASpace, sample_weight: Array, settings: PCASettings, callback: Callback | None
+) -> FittedPCA:
+    """Fit in a space: by descent where its noise is white, else by volume."""
+    bound = AUTO_BOUND if settings.contamination is None else settings.contamination
     span = spanned(space, sample_weight)
     reference = _reference(space, sample_weight, bound)
     moment = span.samples.moment(reference, centred=settings.centred)
@@ -155,6 +177,24 @@ def fit_pca(
         span = spanned(space, sample_weight)
         found = _fit_by_descent(space, span, sample_weight, settings, callback)
     return found
+
+
+def _beyond(found: FittedPCA, sample_weight: Array, settings: PCASettings) -> FittedPCA:
+    """Return the fit with components of the features in place of those of the whitened rows."""
+    whitener = found.standardizer.whitener
+    assert whitener is not None
+    matrix = found.samples.moment(found.weights, centred=settings.centred, reference=1.0)
+    beyond = Beyond(whitener, found.standardizer.scale, matrix)
+    directions = found.components.T
+    found = replace(found, certificate=replace(found.certificate, known=True))
+    if settings.n_nonzero is None:
+        return replace(found, components=beyond.dense(directions).T)
+    counts = _fitting(settings.n_nonzero, found.samples.n_features)
+    if not counts and not found.certificate.white:
+        counts = tuple(effective_entries(column) for column in beyond.dense(directions).T)
+    n_effective = 1.0 / float(np.sum(found.weights**2 / sample_weight))
+    limit = largest_of(found.samples.n_features) / np.sqrt(n_effective)
+    return replace(found, components=beyond.sparse(directions, counts, float(limit)).T)
 
 
 def _reference(space: PCASpace, sample_weight: Array, bound: float) -> Array:
@@ -176,7 +216,8 @@ def _fit_by_descent(
     bound = AUTO_BOUND if settings.contamination is None else settings.contamination
     reference = _reference(space, sample_weight, bound)
     where = screened(space, reference)
-    if settings.n_nonzero:
+    # What is sparse in the features has more entries in whitened rows; they are counted.
+    if settings.n_nonzero and settings.covariance is None:
         reader = SparseReader(_fitting(settings.n_nonzero, where.samples.n_features))
         return _descend(space, where, sample_weight, reader, settings, callback)
     problem = _problem(space, where, sample_weight, settings.centred)
@@ -298,7 +339,7 @@ def _fit_by_volume(
         settings.centred,
     )
     components = span.lift(found.components)
-    if settings.n_nonzero is not None:
+    if settings.n_nonzero is not None and settings.covariance is None:
         components = _sparse_components(space, components, found.weights, settings)
     distances = distances_for(
         space.samples, found.weights, span.lift(found.leading), settings.centred, sample_weight

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from outweigh.estimators.components import top_eigenvectors
 from outweigh.estimators.preparation import Standardizer, refuse_huge
+from outweigh.estimators.reference import whitener_on
 from outweigh.forms import Form
 from outweigh.moments import DenseSamples
 from outweigh.moments.span import column_energy, in_span
@@ -84,6 +85,7 @@ def prepare_pca(
     scale: str | Array | None,
     contamination: float,
     centred: bool,
+    covariance: Array | None = None,
 ) -> PCASpace:
     """Bring rows to the units of their noise level and zero those that are absurdly far out.
 
@@ -98,6 +100,8 @@ def prepare_pca(
         At most this share of the sample weight is pruned.
     centred : bool
         Whether the origin is free; else it is zero.
+    covariance : ndarray of shape (d, d), optional
+        Of the noise; the rows are whitened by its correlations.
     """
     if np.array_equal(X.max(axis=0), X.min(axis=0)):
         raise ValueError(
@@ -105,6 +109,9 @@ def prepare_pca(
             "principal components need at least two different rows"
         )
     standardizer = _standardizer(X, sample_weight, scale, centred)
+    if covariance is not None:
+        whitener = whitener_on(covariance, standardizer.columns)
+        standardizer = replace(standardizer, whitener=whitener)
     rows = standardizer.apply(X)
     level = _noise_level(rows, sample_weight)
     if not _SMALLEST_LEVEL < float(np.max(level * standardizer.scale)) < _LARGEST_LEVEL:

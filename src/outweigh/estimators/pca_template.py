@@ -13,6 +13,7 @@ from outweigh.estimators.base import RobustEstimator, warn_constant
 from outweigh.estimators.components import fix_signs, orthonormal
 from outweigh.estimators.pca_distances import Distances, distances_for
 from outweigh.estimators.pca_fit import DistanceScore, FittedPCA, PCASettings, fit_pca
+from outweigh.estimators.reference import reference_covariance
 from outweigh.estimators.scoring import RowScore
 from outweigh.moments import DenseSamples
 from outweigh.protocols import Array, Indices
@@ -27,6 +28,7 @@ class ComponentsEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Rob
     """The fit template and the methods of both."""
 
     n_components: int
+    covariance: object
     assume_centered: bool
     components_: Array
     mean_: Array
@@ -53,6 +55,9 @@ class ComponentsEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Rob
             if self.scale is None or isinstance(self.scale, str)
             else np.asarray(self.scale, dtype=np.float64)
         )
+        known = reference_covariance(self.covariance, d)
+        if known is not None and (scale is None or (isinstance(scale, str) and scale == "auto")):
+            scale = np.sqrt(np.diagonal(known))
         settings = PCASettings(
             n_components=int(self.n_components),
             n_nonzero=wanted,
@@ -61,6 +66,7 @@ class ComponentsEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Rob
             centred=not self.assume_centered,
             refit=bool(self.refit),
             options=self._options(1),
+            covariance=known,
         )
         found = fit_pca(rows, weight, settings, self._log)
         if not self.assume_centered:
@@ -93,7 +99,12 @@ class ComponentsEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Rob
     def _set_components(self, found: FittedPCA, sample_weight: Array, n_features: int) -> None:
         standardizer, weights = found.standardizer, found.weights
         centred = not self.assume_centered
-        centre = found.samples.mean(weights) if centred else np.zeros(found.samples.n_features)
+        samples = found.samples
+        if standardizer.whitener is not None:
+            # Back to scaled features, in which components and variances are told.
+            rows = np.linalg.solve(standardizer.whitener, samples.array.T).T
+            samples = DenseSamples(np.asarray(rows, dtype=np.float64))
+        centre = samples.mean(weights) if centred else np.zeros(samples.n_features)
         self.mean_ = np.zeros(n_features)
         self.mean_[standardizer.columns] = standardizer.origin + standardizer.scale * centre
         if centred:
@@ -101,7 +112,7 @@ class ComponentsEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Rob
             self.mean_[constant] = self._constants[constant]
         rows = found.components * standardizer.scale
         rows = _completed(rows / np.linalg.norm(rows, axis=1, keepdims=True), self.n_components)
-        along = found.samples.project((rows * standardizer.scale).T)
+        along = samples.project((rows * standardizer.scale).T)
         along = along - centre @ (rows * standardizer.scale).T
         # The unbiased variance for equal weights, as scikit-learn's PCA has it.
         n_effective = 1.0 / float(np.sum(weights**2 / sample_weight))
@@ -112,9 +123,9 @@ class ComponentsEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Rob
         components[:, standardizer.columns] = rows[order]
         self.components_ = fix_signs(components)
         self.explained_variance_ = variances
-        spread = found.samples.variances(weights)
+        spread = samples.variances(weights)
         if not centred:
-            spread = spread + found.samples.mean(weights) ** 2
+            spread = spread + samples.mean(weights) ** 2
         total = unbiased * float(spread @ standardizer.scale**2)
         left = max(total - float(variances.sum()), 0.0)
         self.explained_variance_ratio_ = variances / total if total > 0 else variances
@@ -122,7 +133,7 @@ class ComponentsEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Rob
         if n_features == self.n_components:
             self.noise_variance_ = 0.0
         self.scale_ = np.ones(n_features)
-        if self.scale is not None:
+        if self.scale is not None or self.covariance is not None:
             level = found.standardizer.scale
             self.scale_[standardizer.columns] = level
 
