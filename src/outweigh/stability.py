@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from numbers import Integral, Real
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -113,7 +114,7 @@ def stability(
     d = rows.shape[1]
     if problem not in PROBLEMS:
         raise ValueError(f"problem must be one of {', '.join(PROBLEMS)}; got {problem!r}")
-    if not 0.0 < contamination < 0.5:
+    if not (isinstance(contamination, Real) and 0.0 < contamination < 0.5):
         raise ValueError(f"contamination must lie in (0, 0.5); got {contamination}")
     k = _sparsity(problem, n_nonzero, d)
     domain = CappedSimplex.from_contamination(rows.shape[0], min(2.0 * contamination, 0.999))
@@ -129,8 +130,10 @@ def stability(
             problem, contamination, mean_deviation, moment_deviation, delta, theory, k, d
         )
     direction = _vector("component", component, d, problem)
-    if spike is None or spike < 0:
+    if spike is None:
         raise ValueError(f"spike, the nonnegative strength rho, is needed for {problem!r}")
+    if not (isinstance(spike, Real) and 0.0 <= spike < math.inf):
+        raise ValueError(f"spike must be a finite number of at least 0; got {spike!r}")
     reference: Reference = np.eye(d) + spike * np.outer(direction, direction) / float(
         direction @ direction
     )
@@ -166,8 +169,11 @@ def _report(
 def _sparsity(problem: str, n_nonzero: int | None, d: int) -> int:
     if not problem.startswith("sparse"):
         return d
-    if n_nonzero is None or not 1 <= n_nonzero <= d:
-        raise ValueError(f"n_nonzero must lie between 1 and {d} for {problem!r}; got {n_nonzero}")
+    whole = isinstance(n_nonzero, Integral) and not isinstance(n_nonzero, bool)
+    if n_nonzero is None or not whole or not 1 <= n_nonzero <= d:
+        raise ValueError(
+            f"n_nonzero must be a whole number from 1 to {d} for {problem!r}; got {n_nonzero!r}"
+        )
     return int(n_nonzero)
 
 

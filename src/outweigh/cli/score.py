@@ -7,9 +7,10 @@ import argparse
 import numpy as np
 
 from outweigh.cli.exit_codes import OK
-from outweigh.cli.fit import _clean, _notes, _short, _unescaped
 from outweigh.cli.outputs import check_outputs, write
-from outweigh.io import DataError, named_frame, read_table, weights_frame
+from outweigh.cli.reading import notes_on, read_rows
+from outweigh.cli.text import clean, short
+from outweigh.io import DataError, named_frame, weights_frame
 from outweigh.model_file import load_model
 
 __all__ = ["score"]
@@ -24,25 +25,17 @@ def score(arguments: argparse.Namespace) -> int:
     check_outputs({"--out": arguments.out}, arguments.file, arguments.force)
     model = load_model(arguments.model)
     names = [str(name) for name in getattr(model, "feature_names_in_", ())]
-    table = read_table(
-        arguments.file,
-        columns=names or None,
-        id_column=arguments.id_column,
-        drop_missing=arguments.drop_missing,
-        delimiter=_unescaped(arguments.delimiter),
-        max_gigabytes=arguments.max_gigabytes,
-        min_rows=1,
-    )
+    table = read_rows(arguments, names or None, min_rows=1)
     rows = named_frame(table.values, table.columns, table.labels) if names else table.values
     found = model.explain(rows)
     n = len(table.labels)
     print(f"{type(model).__name__} from {arguments.model} on {table.source}: {n:,} rows")
-    for note in _notes(table):
+    for note in notes_on(table):
         print(f"  {note}")
     print(f"\n{len(found):,} of {n:,} rows ({len(found) / n:.1%}) are distrusted.")
     labels = [table.labels[i] for i in found.rows]
     for i in range(min(len(found), _ROWS)):
-        print(f"  {_short(labels[i])}  {_clean(found.reasons(i))}")
+        print(f"  {short(labels[i])}  {clean(found.reasons(i))}")
     if arguments.out:
         scores = model.score_samples(rows)
         flagged = np.zeros(n, dtype=bool)

@@ -57,7 +57,10 @@ class MeanEstimator(RobustEstimator):
         if known is not None and (scale is None or (isinstance(scale, str) and scale == "auto")):
             scale = np.sqrt(np.diagonal(known))
         standardizer, centre = standardizer_for(rows, weight, scale)
-        warn_constant(standardizer.columns, X.shape[1])
+        # Where nothing varies one column stands in for all, and is as constant as they are.
+        first = rows[:, standardizer.columns[0]]
+        varying = standardizer.columns[:0] if first.max() == first.min() else standardizer.columns
+        warn_constant(varying, X.shape[1])
         if known is not None:
             standardizer = replace(standardizer, whitener=whitener_on(known, standardizer.columns))
         prepared = prepare(rows, weight, standardizer, centre)
@@ -119,7 +122,9 @@ class MeanEstimator(RobustEstimator):
         """
         check_is_fitted(self)
         rows = validate_data(self, X, reset=False, dtype=np.float64)
-        weight = _check_sample_weight(sample_weight, rows, dtype=np.float64)
+        weight = _check_sample_weight(
+            sample_weight, rows, dtype=np.float64, ensure_non_negative=True
+        )
         if rows.shape[0] != self.weights_.size:
             raise ValueError(
                 f"X must hold the {self.weights_.size} rows of the fit; got {rows.shape[0]}"

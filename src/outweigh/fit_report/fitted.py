@@ -147,7 +147,11 @@ class Fitted:
         """What to do where the level of clean data was not reached."""
         again = "a higher --contamination if more rows may be wrong"
         if not self.is_mean:
-            return f"What to do: look at the pictures and the distrusted rows, and try {again}."
+            return (
+                "What to do: look at the pictures and the distrusted rows; fit again with "
+                "--trusted FILE (rows of noise alone, such as blank measurements) if there are "
+                f"any; or with {again}."
+            )
         return (
             "What to do: if the columns are correlated, fit again with --trusted FILE (rows that "
             "you trust) or --covariance FILE; if their noise differs, with --scale mad; or with "

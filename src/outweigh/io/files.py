@@ -1,4 +1,4 @@
-"""Tables from files and frames, and back: pandas, polars and pyarrow are imported only here.
+"""Tables from CSV, TSV, Parquet and NumPy files, or standard input.
 
 Nothing is unpickled, whatever a file claims to be.
 """
@@ -11,64 +11,21 @@ import sys
 import warnings
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from outweigh.estimators.explanation import Explanation
-from outweigh.protocols import Array
+from outweigh.io.needs import DataError, listed, one_line, pandas_for, refuse_unknown
+from outweigh.io.table import ID_NAMES, Table, table_from
 
-__all__ = [
-    "DataError",
-    "Table",
-    "explanation_frame",
-    "named_frame",
-    "read_table",
-    "weights_frame",
-]
+__all__ = ["MAX_GIGABYTES", "read_table"]
 
 MAX_GIGABYTES = 4.0
 """Files larger than this are refused unless more is allowed."""
 
-_ID_NAMES = {"", "id", "index", "row", "row_id", "rowid", "unnamed: 0"}
-_NAMED_ROWS = 5
 _SEPARATORS = {";": "a semicolon", "\t": "a tab", "|": "a bar", ",": "a comma"}
-
-
-class DataError(ValueError):
-    """A file that cannot be used; the message is one line that says what and what to do."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Table:
-    """Numbers from a file, with the names of rows and columns.
-
-    Attributes
-    ----------
-    values : ndarray of shape (n, d)
-    columns : list of str
-    labels : list of str
-        A name for each row: from the id column, or its number in the file, counted from 1.
-    id_column : str or None
-        Where the labels come from.
-    dropped : list of tuple (name, reason)
-        Columns left out.
-    n_missing : int
-        Rows left out for missing values.
-    source : str
-    """
-
-    values: Array
-    columns: list[str]
-    labels: list[str]
-    id_column: str | None
-    dropped: list[tuple[str, str]]
-    n_missing: int
-    source: str
 
 
 def read_table(
@@ -130,53 +87,8 @@ def read_table(
         else:
             frame, row_names = _text_frame(content, name, delimiter), None
     except (OSError, UnicodeDecodeError, EOFError) as error:
-        raise DataError(f"{name}: cannot be read as {kind}: {_one_line(error)}") from error
-    return _table(frame, row_names, name, columns, id_column, drop_missing, min_rows)
-
-
-def explanation_frame(explanation: Explanation) -> Any:
-    """Return an explanation as a pandas DataFrame, one line for each row and feature.
-
-    Parameters
-    ----------
-    explanation : Explanation
-
-    Returns
-    -------
-    pandas.DataFrame
-        Columns row, label, score, feature, share, deviation.
-    """
-    top = explanation.features.shape[1]
-    return _pandas("a DataFrame").DataFrame(
-        {
-            "row": np.repeat(explanation.rows, top),
-            "label": np.repeat(explanation.labels, top),
-            "score": np.repeat(explanation.scores, top),
-            "feature": explanation.feature_names[explanation.features.ravel()],
-            "share": explanation.shares.ravel(),
-            "deviation": explanation.deviations.ravel(),
-        }
-    )
-
-
-def named_frame(values: Array, names: Sequence[str], labels: Sequence[str] | None = None) -> Any:
-    """Return numbers as a pandas DataFrame with names for columns and, if given, rows."""
-    return _pandas("a DataFrame").DataFrame(
-        values, columns=list(names), index=None if labels is None else list(labels), copy=False
-    )
-
-
-def weights_frame(
-    labels: Sequence[str],
-    weights: Array,
-    scores: Array,
-    flagged: NDArray[np.bool_],
-    name: str = "row",
-) -> Any:
-    """Return what a fit says of each row as a pandas DataFrame."""
-    return _pandas("a DataFrame").DataFrame(
-        {name: labels, "weight": weights, "score": scores, "distrusted": flagged}
-    )
+        raise DataError(f"{name}: cannot be read as {kind}: {one_line(error)}") from error
+    return table_from(frame, row_names, name, columns, id_column, drop_missing, min_rows)
 
 
 def _content(name: str, max_gigabytes: float) -> tuple[Path | bytes, str]:
@@ -225,14 +137,14 @@ def _array_frame(content: Path | bytes, kind: str, name: str) -> tuple[Any, None
     except DataError:
         raise
     except Exception as error:
-        raise DataError(f"{name}: cannot be read as .{kind}: {_one_line(error)}") from error
+        raise DataError(f"{name}: cannot be read as .{kind}: {one_line(error)}") from error
     if array.ndim != 2 or array.dtype.kind not in "fiu":
         raise DataError(
             f"{name}: needs an array of numbers with two dimensions, rows and columns; "
             f"got {array.dtype} of shape {array.shape}"
         )
     names = [f"x{j}" for j in range(array.shape[1])]
-    return _pandas("reading files").DataFrame(array, columns=names), None
+    return pandas_for("reading files").DataFrame(array, columns=names), None
 
 
 def _only_array(archive: Any, name: str) -> NDArray[Any]:
@@ -246,7 +158,7 @@ def _only_array(archive: Any, name: str) -> NDArray[Any]:
 def _parquet_frame(
     content: Path | bytes, name: str, columns: Sequence[str] | None, id_column: str | None
 ) -> tuple[Any, list[str] | None]:
-    pandas = _pandas("reading files")
+    pandas = pandas_for("reading files")
     source: Any = io.BytesIO(content) if isinstance(content, bytes) else content
     try:
         import pyarrow.parquet as pq
@@ -256,8 +168,8 @@ def _parquet_frame(
             source.seek(0)
         wanted = None
         if columns is not None:
-            _refuse_unknown(name, [*columns, *([id_column] if id_column else [])], known)
-            wanted = [c for c in known if c in columns or c == id_column or c in _ID_NAMES]
+            refuse_unknown(name, [*columns, *([id_column] if id_column else [])], known)
+            wanted = [c for c in known if c in columns or c == id_column or c in ID_NAMES]
         frame = pandas.read_parquet(source, columns=wanted)
     except ImportError as error:
         raise DataError(
@@ -266,14 +178,14 @@ def _parquet_frame(
     except DataError:
         raise
     except Exception as error:
-        raise DataError(f"{name}: cannot be read as Parquet: {_one_line(error)}") from error
+        raise DataError(f"{name}: cannot be read as Parquet: {one_line(error)}") from error
     frame.columns = [str(column) for column in frame.columns]
     named = not isinstance(frame.index, pandas.RangeIndex)
     return frame, [str(label) for label in frame.index] if named else None
 
 
 def _text_frame(content: Path | bytes, name: str, delimiter: str | None) -> Any:
-    pandas = _pandas("reading files")
+    pandas = pandas_for("reading files")
     separator = delimiter or ("\t" if name.lower().endswith((".tsv", ".tab")) else ",")
     source: Any = io.BytesIO(content) if isinstance(content, bytes) else content
     try:
@@ -292,7 +204,7 @@ def _text_frame(content: Path | bytes, name: str, delimiter: str | None) -> Any:
         ) from error
     except (pandas.errors.ParserError, pandas.errors.EmptyDataError, csv.Error) as error:
         raise DataError(
-            f"{name}: cannot be read with {_called(separator)} between cells: {_one_line(error)}; "
+            f"{name}: cannot be read with {_called(separator)} between cells: {one_line(error)}; "
             "another one is given with --delimiter"
         ) from error
     frame.columns = header
@@ -312,111 +224,12 @@ def _check_header(header: list[str], name: str, separator: str) -> None:
             )
     twice = [column for column, count in Counter(header).items() if count > 1]
     if twice:
-        raise DataError(f"{name}: more than one column is called {_listed(twice)}; rename them")
+        raise DataError(f"{name}: more than one column is called {listed(twice)}; rename them")
     if len(header) > 1 and all(_is_number(cell) for cell in header):
         raise DataError(
             f"{name}: the first line holds numbers and no names; a header with a name for each "
             "column is needed"
         )
-
-
-def _table(
-    frame: Any,
-    row_names: list[str] | None,
-    name: str,
-    columns: Sequence[str] | None,
-    id_column: str | None,
-    drop_missing: bool,
-    min_rows: int,
-) -> Table:
-    known = list(frame.columns)
-    _refuse_unknown(name, [*(columns or []), *([id_column] if id_column else [])], known)
-    if id_column is None and row_names is None:
-        id_column = _guessed_id(frame)
-    if id_column is not None:
-        row_names = [str(label) for label in frame[id_column]]
-    labels = row_names or [str(number) for number in range(1, len(frame) + 1)]
-    chosen: list[str] = []
-    dropped: list[tuple[str, str]] = []
-    for column in known if columns is None else columns:
-        if column == id_column:
-            continue
-        reason = _not_numeric(frame[column])
-        if reason is None:
-            chosen.append(column)
-        elif columns is not None:
-            raise DataError(f"{name}: column {column!r} cannot be used: it holds {reason}")
-        else:
-            dropped.append((column, reason))
-    if not chosen:
-        held = ", ".join(f"{column!r} ({reason})" for column, reason in dropped[:_NAMED_ROWS])
-        raise DataError(f"{name}: no numeric column" + (f"; found {held}" if held else ""))
-    values = np.ascontiguousarray(frame[chosen].to_numpy(dtype=np.float64, na_value=np.nan))
-    bad = ~np.isfinite(values).all(axis=1)
-    if bad.any() and not drop_missing:
-        raise DataError(_missing(name, values, labels, chosen, bad))
-    if bad.any():
-        values = values[~bad]
-        labels = [label for label, left in zip(labels, bad, strict=True) if not left]
-    if values.shape[0] < min_rows:
-        raise DataError(f"{name}: {values.shape[0]} usable rows; at least {min_rows} are needed")
-    return Table(values, chosen, labels, id_column, dropped, int(bad.sum()), name)
-
-
-def _not_numeric(column: Any) -> str | None:
-    """Return why a column is not numeric, or None if it is."""
-    if column.isna().all():
-        return "nothing"
-    if column.dtype.kind in "fiu":
-        return None
-    if column.dtype.kind == "b":
-        return "true and false"
-    if column.dtype.kind in "mM":
-        return "dates"
-    present = column.dropna()
-    parsed = _pandas("reading files").to_numeric(present.astype(str), errors="coerce")
-    text = present[parsed.isna()]
-    if text.empty:
-        return "numbers stored as text"
-    example = repr(str(text.iloc[0])[:30])
-    if len(text) <= 0.05 * len(present):
-        return f"text in {len(text)} of {len(present)} cells, such as {example}"
-    return f"text, such as {example}"
-
-
-def _guessed_id(frame: Any) -> str | None:
-    first = str(frame.columns[0])
-    if len(frame.columns) > 1 and first.strip().lower() in _ID_NAMES and frame[first].is_unique:
-        return first
-    return None
-
-
-def _missing(
-    name: str, values: Array, labels: list[str], columns: list[str], bad: NDArray[np.bool_]
-) -> str:
-    rows = np.flatnonzero(bad)
-    shown = ", ".join(labels[i] for i in rows[:_NAMED_ROWS])
-    more = ", ..." if rows.size > _NAMED_ROWS else ""
-    holes = ~np.isfinite(values)
-    worst = int(np.argmax(holes.sum(axis=0)))
-    hint = "leave them out with --drop-missing"
-    if holes[:, worst].mean() > 0.2:
-        hint += (
-            f", or choose --columns without {columns[worst]!r}, which is missing in "
-            f"{holes[:, worst].mean():.0%} of the rows"
-        )
-    return f"{name}: {rows.size} rows have missing or infinite values ({shown}{more}); {hint}"
-
-
-def _refuse_unknown(name: str, wanted: Sequence[str], known: Sequence[str]) -> None:
-    unknown = [column for column in wanted if column not in known]
-    if unknown:
-        few = ", ".join(map(repr, known[:8])) + (", ..." if len(known) > 8 else "")
-        raise DataError(f"{name}: no column is called {_listed(unknown)}; there are {few}")
-
-
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(map(repr, names[:_NAMED_ROWS])) + (", ..." if len(names) > _NAMED_ROWS else "")
 
 
 def _called(separator: str) -> str:
@@ -429,15 +242,3 @@ def _is_number(cell: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _one_line(error: BaseException) -> str:
-    return " ".join(str(error).split())[:200]
-
-
-def _pandas(what: str) -> ModuleType:
-    try:
-        import pandas
-    except ImportError as error:
-        raise DataError(f"{what} needs pandas: pip install 'outweigh[io]'") from error
-    return pandas
