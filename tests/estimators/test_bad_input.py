@@ -326,7 +326,7 @@ def test_the_warning_counts_all_columns_where_all_are_constant(est: RobustEstima
 
 
 def test_a_certificate_refuses_negative_sample_weights() -> None:
-    X = with_constants()[:, :3]
+    X = rows()
     est = RobustMean().fit(X)
     with pytest.raises(ValueError, match="sample_weight"):
         est.certify(X, sample_weight=np.where(np.arange(len(X)) == 0, -1.0, 1.0))

@@ -13,15 +13,19 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.linalg
 
-from outweigh.estimators.components import orthonormal
-from outweigh.protocols import Array, Indices, MomentMatrix
+from outweigh.estimators.components import SparseReader, orthonormal
+from outweigh.moments import DenseSamples
+from outweigh.protocols import Array, Indices, MomentMatrix, Samples
 from outweigh.selection import top_k_indices
 
-__all__ = ["Beyond"]
+__all__ = ["Beyond", "BeyondReader", "level_beside"]
 
 _STEPS = 50
 # A found direction of no excess keeps this share of the strongest one's, to be a direction at all.
 _FAINT = 1e-9
+
+# A column that lies in the components but for this share tells nothing of the noise.
+_SMALL_SHARE = 0.1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -34,8 +38,6 @@ class Beyond:
         :math:`W = R^{-1/2}`, R the correlations of the noise.
     scale : ndarray of shape (d,)
         Of the features, in the units of X.
-    excess : MomentMatrix of shape (d, d)
-        The weighted second moments E of the whitened rows less the identity.
 
     Examples
     --------
@@ -46,15 +48,14 @@ class Beyond:
     >>> W = axes / np.sqrt(values) @ axes.T
     >>> excess = W @ (3.0 * np.outer(v, v)) @ W
     >>> found = np.linalg.eigh(excess)[1][:, 1:]
-    >>> abs(Beyond(W, np.ones(2), ArrayMoment(excess)).dense(found)[:, 0]).round(6)
+    >>> abs(Beyond(W, np.ones(2)).dense(ArrayMoment(excess), found)[:, 0]).round(6)
     array([1., 0.])
     """
 
     whitener: Array
     scale: Array
-    excess: MomentMatrix
 
-    def dense(self, found: Array) -> Array:
+    def dense(self, excess: MomentMatrix, found: Array) -> Array:
         r"""Return the eigenvectors of the covariance beyond that of the noise.
 
         It is :math:`B = R^{1/2}U(U^\top EU)U^\top R^{1/2}` in units of the noise, U the directions
@@ -62,6 +63,8 @@ class Beyond:
 
         Parameters
         ----------
+        excess : MomentMatrix of shape (d, d)
+            The weighted second moments E of the whitened rows less the identity.
         found : ndarray of shape (d, r)
             Directions in the whitened rows.
 
@@ -71,13 +74,15 @@ class Beyond:
             In units of `scale`; orthogonal in those of X.
         """
         basis = orthonormal(found)
-        strengths, axes = np.linalg.eigh(basis.T @ self.excess.product(basis))
+        strengths, axes = np.linalg.eigh(basis.T @ excess.product(basis))
         strengths = np.maximum(strengths, _FAINT * max(float(strengths[-1]), 1.0))
         root = self._to_features((basis @ axes) * np.sqrt(strengths)) * self.scale[:, None]
         left = np.linalg.svd(root, full_matrices=False)[0]
         return np.asarray(left / self.scale[:, None])
 
-    def sparse(self, found: Array, n_nonzero: tuple[int, ...], limit: float) -> Array:
+    def sparse(
+        self, excess: Array, found: Array, n_nonzero: tuple[int, ...], limit: float
+    ) -> Array:
         r"""Return sparse components, one after the other by deflation.
 
         Truncated power iteration on E, truncated in the features: from the direction u of a
@@ -86,6 +91,8 @@ class Beyond:
 
         Parameters
         ----------
+        excess : ndarray of shape (d, d)
+            The E of `dense`.
         found : ndarray of shape (d, r)
             Directions in the whitened rows, to start from.
         n_nonzero : tuple of int
@@ -99,18 +106,21 @@ class Beyond:
         ndarray of shape (d, r)
             Unit columns in units of `scale`.
         """
-        excess = self.excess.restrict(np.arange(self.scale.size))
         components: list[Array] = []
         for j, start in enumerate(found.T):
             count = n_nonzero[j] if n_nonzero else None
             v = self._truncated_power(excess, start, count, limit)
             components.append(v)
-            u = self.whitener @ v
-            u /= np.linalg.norm(u)
+            u = self.whitened(v)
             along = excess @ u
             excess = excess - np.outer(along, u) - np.outer(u, along)
             excess += float(u @ along) * np.outer(u, u)
         return np.column_stack(components)
+
+    def whitened(self, components: Array) -> Array:
+        """Return the unit directions in the whitened rows of components of the features."""
+        images = self.whitener @ components
+        return np.asarray(images / np.linalg.norm(images, axis=0))
 
     def _truncated_power(
         self, excess: Array, start: Array, count: int | None, limit: float
@@ -121,8 +131,7 @@ class Beyond:
         for _ in range(_STEPS):
             kept = self._kept(excess, u, count, limit)
             v = self._on_features(excess, kept)
-            u = self.whitener @ v
-            u /= np.linalg.norm(u)
+            u = self.whitened(v)
             value = float(u @ excess @ u)
             # More entries are never worse by their excess, so a count is not chosen by it.
             if count is None or value > reached:
@@ -154,3 +163,60 @@ class Beyond:
 
     def _to_features(self, vectors: Array) -> Array:
         return np.asarray(np.linalg.solve(self.whitener, vectors), dtype=np.float64)
+
+
+@dataclass(frozen=True, slots=True)
+class BeyondReader(SparseReader):
+    """Directions in whitened rows whose images in the features are sparse.
+
+    Parameters
+    ----------
+    n_nonzero : tuple of int
+        The number of entries that count in the whitened rows.
+    beyond : Beyond
+    in_features : tuple of int
+        The number of entries in the features; () counts them.
+    limit : float
+        As in `Beyond.sparse`.
+    """
+
+    beyond: Beyond
+    in_features: tuple[int, ...]
+    limit: float
+
+    def initial(self, excess: Array, samples: Samples, sample_weight: Array) -> Array:
+        """Return candidates along which the bulk varies most, made sparse in the features."""
+        return self._sparse(excess, SparseReader.initial(self, excess, samples, sample_weight))
+
+    def refined(self, excess: Array, components: Array) -> Array:
+        """Return the directions improved by power iteration truncated in the features."""
+        return self._sparse(excess, components)
+
+    def _sparse(self, excess: Array, found: Array) -> Array:
+        components = self.beyond.sparse(excess, found, self.in_features, self.limit)
+        return self.beyond.whitened(components)
+
+
+def level_beside(samples: DenseSamples, weights: Array, components: Array) -> float:
+    """Return the typical deviation of a column, without its part in the components.
+
+    What is sparse in the features is in most of the whitened columns, so their typical variance is
+    not that of the noise.
+
+    Parameters
+    ----------
+    samples : DenseSamples
+        n rows in d columns.
+    weights : ndarray of shape (n,)
+    components : ndarray of shape (d, r)
+    """
+    basis = orthonormal(components)
+    along = samples.project(basis)
+    along = along - weights @ along
+    weighted = along * weights[:, None]
+    left = samples.variances(weights)
+    left = left - 2.0 * np.einsum("ij,ij->i", samples.array.T @ weighted, basis)
+    left += np.einsum("ij,jk,ik->i", basis, weighted.T @ along, basis)
+    share = 1.0 - np.square(basis).sum(axis=1)
+    kept = share > _SMALL_SHARE
+    return float(np.sqrt(np.median(left[kept] / share[kept]))) if kept.any() else 1.0

@@ -17,10 +17,10 @@ from outweigh.estimators.components import (
     effective_entries,
     largest_of,
 )
-from outweigh.estimators.pca_beyond import Beyond
+from outweigh.estimators.pca_beyond import Beyond, BeyondReader, level_beside
 from outweigh.estimators.pca_coloured import fit_coloured
 from outweigh.estimators.pca_descent import Descent, PCAProblem, fit_plain, fit_white
-from outweigh.estimators.pca_distances import Distances, distances_for
+from outweigh.estimators.pca_distances import DistanceScore, distances_for
 from outweigh.estimators.pca_space import (
     Coordinates,
     PCASpace,
@@ -81,27 +81,6 @@ class PCACertificate(Certificate):
             f"no level of clean data to compare with: "
             f"{self.removed:.1%} of the weight removed by distance from the bulk"
         )
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class DistanceScore:
-    """A score for rows whose noise is not white: minus the larger distance, in cut-offs."""
-
-    standardizer: Standardizer
-    distances: Distances
-
-    def __call__(self, X: NDArray[np.floating]) -> Array:
-        """Return the score of each row of X, at most 0; lower is less trusted."""
-        return -self.distances.combined(DenseSamples(self.standardizer.apply(X)))
-
-    def contributions(self, X: NDArray[np.floating]) -> tuple[Array, Array]:
-        """Return how much each column counts against each row, and how far out it is there."""
-        white = self.standardizer.apply(X) - self.distances.centre
-        whitener = self.standardizer.whitener
-        if whitener is None:
-            return np.square(white) + np.finfo(float).tiny, white
-        away = np.asarray(np.linalg.solve(whitener, white.T).T, dtype=np.float64)
-        return np.maximum(away * (white @ whitener), 0.0) + np.finfo(float).tiny, away
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +150,10 @@ def _fit_in(
     if not white:
         return _fit_by_volume(space, span, sample_weight, settings)
     found = _fit_by_descent(space, span, sample_weight, settings, callback)
-    level = float(np.sqrt(np.median(space.samples.variances(found.weights))))
+    if settings.covariance is None:
+        level = float(np.sqrt(np.median(space.samples.variances(found.weights))))
+    else:
+        level = level_beside(found.samples, found.weights, found.components.T)
     if abs(level**2 - 1.0) > _LEVEL_TOLERANCE and level > 0.0:
         space = space.rescaled(level)
         span = spanned(space, sample_weight)
@@ -184,17 +166,38 @@ def _beyond(found: FittedPCA, sample_weight: Array, settings: PCASettings) -> Fi
     whitener = found.standardizer.whitener
     assert whitener is not None
     matrix = found.samples.moment(found.weights, centred=settings.centred, reference=1.0)
-    beyond = Beyond(whitener, found.standardizer.scale, matrix)
+    beyond = Beyond(whitener, found.standardizer.scale)
     directions = found.components.T
     found = replace(found, certificate=replace(found.certificate, known=True))
     if settings.n_nonzero is None:
-        return replace(found, components=beyond.dense(directions).T)
+        return replace(found, components=beyond.dense(matrix, directions).T)
     counts = _fitting(settings.n_nonzero, found.samples.n_features)
     if not counts and not found.certificate.white:
-        counts = tuple(effective_entries(column) for column in beyond.dense(directions).T)
-    n_effective = 1.0 / float(np.sum(found.weights**2 / sample_weight))
-    limit = largest_of(found.samples.n_features) / np.sqrt(n_effective)
-    return replace(found, components=beyond.sparse(directions, counts, float(limit)).T)
+        counts = tuple(effective_entries(column) for column in beyond.dense(matrix, directions).T)
+    limit = _standing_out(found.samples.n_features, found.weights, sample_weight)
+    excess = matrix.restrict(np.arange(matrix.n_features))
+    return replace(found, components=beyond.sparse(excess, directions, counts, limit).T)
+
+
+def _standing_out(n_features: int, weights: Array, sample_weight: Array) -> float:
+    n_effective = 1.0 / float(np.sum(weights**2 / sample_weight))
+    return largest_of(n_features) / float(np.sqrt(n_effective))
+
+
+def _reader(
+    counts: tuple[int, ...],
+    space: PCASpace,
+    where: Coordinates,
+    sample_weight: Array,
+    settings: PCASettings,
+) -> SparseReader:
+    whitener = space.standardizer.whitener
+    if whitener is None or where.columns is not None:
+        return SparseReader(counts)
+    d = space.samples.n_features
+    limit = _standing_out(d, sample_weight / sample_weight.sum(), sample_weight)
+    in_features = _fitting(settings.n_nonzero or (), d)
+    return BeyondReader(counts, Beyond(whitener, space.standardizer.scale), in_features, limit)
 
 
 def _reference(space: PCASpace, sample_weight: Array, bound: float) -> Array:
@@ -229,7 +232,8 @@ def _fit_by_descent(
         float(sample_weight.sum()),
     )
     for _ in range(_COUNTS):
-        found = _descend(space, where, sample_weight, SparseReader(counts), settings, callback)
+        reader = _reader(counts, space, where, sample_weight, settings)
+        found = _descend(space, where, sample_weight, reader, settings, callback)
         before = counts
         counts = count_significant(
             problem.excess(found.weights),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,8 +12,8 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from outweigh.estimators.base import RobustEstimator, warn_constant
 from outweigh.estimators.components import fix_signs, orthonormal
-from outweigh.estimators.pca_distances import Distances, distances_for
-from outweigh.estimators.pca_fit import DistanceScore, FittedPCA, PCASettings, fit_pca
+from outweigh.estimators.pca_distances import Distances, DistanceScore, distances_for
+from outweigh.estimators.pca_fit import FittedPCA, PCASettings, fit_pca
 from outweigh.estimators.reference import reference_covariance
 from outweigh.estimators.scoring import RowScore
 from outweigh.moments import DenseSamples
@@ -22,6 +23,7 @@ __all__ = ["ComponentsEstimator"]
 
 # Squares of what lies beyond would overflow; such rows are outliers by any measure.
 _LARGEST = 1e140
+_ROWS_AT_A_TIME = 4096
 
 
 class ComponentsEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RobustEstimator):
@@ -158,8 +160,13 @@ class ComponentsEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Rob
         """
         check_is_fitted(self)
         rows = validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
-        scores = (rows - self.mean_) @ self.components_.T
-        return np.asarray(scores.astype(rows.dtype, copy=False))
+        scores = np.empty((rows.shape[0], self.components_.shape[0]), dtype=rows.dtype)
+        # In double precision, a part of the rows at a time: far from zero the difference from the
+        # mean would lose its digits in single precision, and a copy of all rows may be too much.
+        for start in range(0, rows.shape[0], _ROWS_AT_A_TIME):
+            part = slice(start, start + _ROWS_AT_A_TIME)
+            scores[part] = (rows[part] - self.mean_) @ self.components_.T
+        return scores
 
     def inverse_transform(self, X: ArrayLike) -> NDArray[np.floating]:
         """Return the rows nearest to the mean that have the given scores.
@@ -171,6 +178,7 @@ class ComponentsEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Rob
         Returns
         -------
         ndarray of shape (n_samples, n_features)
+            float32 for float32 scores.
         """
         check_is_fitted(self)
         scores = check_array(X, dtype=[np.float64, np.float32], input_name="X")
@@ -220,6 +228,11 @@ class ComponentsEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Rob
     def _contributions(self, X: NDArray[np.float64]) -> tuple[Array, Array, Indices]:
         parts, deviations = self._row_score.contributions(X)
         return parts, deviations, self._row_score.standardizer.columns
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
 
     @property
     def _n_features_out(self) -> int:
