@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -294,3 +295,27 @@ def test_a_terminal_is_not_moved_by_what_is_in_a_file(
     frame.to_csv(tmp_path / "data.csv", index=False)
     assert main(["fit", "mean", str(tmp_path / "data.csv")]) == 0
     assert "\x1b" not in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_a_fit_with_a_page_takes_little_more_than_reading_the_file_and_thirty_covariances(
+    tmp_path: Path,
+) -> None:
+    X, _ = planted(5000, 500, 7)
+    path = tmp_path / "data.csv"
+    pd.DataFrame(X).add_prefix("g").to_csv(path, index=False)
+    main(["fit", "sparse-mean", good(tmp_path), "--report", str(tmp_path / "first.html")])
+
+    def seconds(work: Callable[[], object]) -> float:
+        before = time.process_time()
+        work()
+        return time.process_time() - before
+
+    def yardstick() -> None:
+        read = pd.read_csv(path).to_numpy()
+        for _ in range(30):
+            read.T @ read
+
+    report = str(tmp_path / "page.html")
+    fitted = seconds(lambda: main(["fit", "sparse-mean", str(path), "--report", report]))
+    assert fitted < 3.0 * seconds(yardstick)

@@ -8,7 +8,6 @@ from numbers import Integral, Real
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils import check_array
 
 from outweigh.capped_simplex import CappedSimplex
 from outweigh.moments import DenseSamples
@@ -110,6 +109,8 @@ def stability(
     >>> bool(0.05 < found.delta_lower_bound < 1.0)
     True
     """
+    from sklearn.utils import check_array  # with a second of its own
+
     rows = check_array(X, dtype=np.float64, ensure_min_samples=2)
     d = rows.shape[1]
     if problem not in PROBLEMS:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from outweigh.estimators.explanation import Explanation
 from outweigh.io.needs import pandas_for
 from outweigh.protocols import Array
+
+if TYPE_CHECKING:
+    from outweigh.estimators.explanation import Explanation
 
 __all__ = ["explanation_frame", "named_frame", "weights_frame"]
 
