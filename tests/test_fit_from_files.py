@@ -266,6 +266,18 @@ def test_a_folder_that_cannot_be_written_is_refused_before_the_file_is_read(
     assert os.listdir(tmp_path) == []
 
 
+def test_files_are_written_also_when_the_reader_of_the_summary_has_left(tmp_path: Path) -> None:
+    out = tmp_path / "r.json"
+    code = "import sys; from outweigh.cli import main; sys.exit(main(sys.argv[1:]))"
+    arguments = ["fit", "mean", good(tmp_path), "--out", str(out)]
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run([sys.executable, "-c", code, *arguments], stdout=writing, check=False)
+    os.close(writing)
+    assert done.returncode == 0
+    assert json.loads(out.read_text())["n_samples"] == 50
+
+
 def test_debug_shows_where_an_error_comes_from(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="no such file"):
         main(["fit", "mean", str(tmp_path / "none.csv"), "--debug"])

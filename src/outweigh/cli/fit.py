@@ -61,7 +61,13 @@ def fit(arguments: argparse.Namespace) -> int:
         notes=notes,
         command=_command(arguments),
     )
-    _show(fitted, seconds)
+    try:
+        _show(fitted, seconds)
+        sys.stdout.flush()
+        left: BrokenPipeError | None = None
+    except BrokenPipeError as error:
+        # The reader of the summary has left, as `| head` does; the files are wanted all the same.
+        left = error
     if arguments.out:
         as_json = arguments.out.lower().endswith(".json")
         write(arguments.out, result_json(fitted) if as_json else result_csv(fitted))
@@ -73,6 +79,8 @@ def fit(arguments: argparse.Namespace) -> int:
         buffer = io.BytesIO()
         save_model(estimator, buffer)
         write(arguments.save, buffer.getvalue())
+    if left is not None:
+        raise left
     written = [name for name in outputs.values() if name]
     if written:
         print(f"\nWritten: {', '.join(written)}")

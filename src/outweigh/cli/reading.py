@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
+from outweigh.cli.text import counted
 from outweigh.io import DataError, Table, read_table
 
 __all__ = ["notes_on", "read_rows", "split_names"]
@@ -42,9 +43,10 @@ def notes_on(table: Table) -> list[str]:
     if table.dropped:
         shown = ", ".join(f"{name!r} ({why})" for name, why in table.dropped[:5])
         more = ", ..." if len(table.dropped) > 5 else ""
-        notes.append(f"left out {len(table.dropped)} columns: {shown}{more}")
+        notes.append(f"left out {counted(len(table.dropped), 'column')}: {shown}{more}")
     if table.n_missing:
-        notes.append(f"left out {table.n_missing} rows with missing or infinite values")
+        left = counted(table.n_missing, "row")
+        notes.append(f"left out {left} with missing or infinite values")
     return notes
 
 

@@ -81,7 +81,8 @@ class ComponentsDisplay:
             ax.set_xlabel("feature")
         ax.axhline(0.0, color=LINE, linewidth=0.6)
         ax.set_ylabel("loading")
-        ax.legend(loc="best")
+        if len(self.components) > 1:
+            ax.legend(loc="best")
         self.ax_ = ax
         self.figure_ = ax.figure
         return self
