@@ -14,11 +14,10 @@ import numpy as np
 import scipy.linalg
 
 from outweigh.estimators.components import SparseReader, orthonormal
-from outweigh.moments import DenseSamples
 from outweigh.protocols import Array, Indices, MomentMatrix, Samples
 from outweigh.selection import top_k_indices
 
-__all__ = ["Beyond", "BeyondReader", "level_beside"]
+__all__ = ["Beyond", "BeyondReader", "feature_variances", "level_beside"]
 
 _STEPS = 50
 # A found direction of no excess keeps this share of the strongest one's, to be a direction at all.
@@ -197,7 +196,7 @@ class BeyondReader(SparseReader):
         return self.beyond.whitened(components)
 
 
-def level_beside(samples: DenseSamples, weights: Array, components: Array) -> float:
+def level_beside(samples: Samples, weights: Array, components: Array) -> float:
     """Return the typical deviation of a column, without its part in the components.
 
     What is sparse in the features is in most of the whitened columns, so their typical variance is
@@ -205,18 +204,23 @@ def level_beside(samples: DenseSamples, weights: Array, components: Array) -> fl
 
     Parameters
     ----------
-    samples : DenseSamples
+    samples : Samples
         n rows in d columns.
     weights : ndarray of shape (n,)
     components : ndarray of shape (d, r)
     """
     basis = orthonormal(components)
-    along = samples.project(basis)
-    along = along - weights @ along
-    weighted = along * weights[:, None]
-    left = samples.variances(weights)
-    left = left - 2.0 * np.einsum("ij,ij->i", samples.array.T @ weighted, basis)
-    left += np.einsum("ij,jk,ik->i", basis, weighted.T @ along, basis)
+    along = samples.moment(weights, centred=True).product(basis)
+    left = samples.variances(weights) - 2.0 * np.einsum("ij,ij->i", along, basis)
+    left += np.einsum("ij,jk,ik->i", basis, basis.T @ along, basis)
     share = 1.0 - np.square(basis).sum(axis=1)
     kept = share > _SMALL_SHARE
     return float(np.sqrt(np.median(left[kept] / share[kept]))) if kept.any() else 1.0
+
+
+def feature_variances(samples: Samples, weights: Array, whitener: Array) -> Array:
+    """Return the weighted variances of the features that whitened rows were made of."""
+    moment = samples.moment(weights, centred=True)
+    covariance = moment.restrict(np.arange(moment.n_features))
+    inverse = np.linalg.inv(whitener)
+    return np.asarray(np.einsum("ij,jk,ik->i", inverse, covariance, inverse, optimize=True))

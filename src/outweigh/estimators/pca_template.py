@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from outweigh.estimators.base import RobustEstimator, warn_constant
 from outweigh.estimators.components import fix_signs, orthonormal
+from outweigh.estimators.pca_beyond import feature_variances
 from outweigh.estimators.pca_distances import Distances, DistanceScore, distances_for
 from outweigh.estimators.pca_fit import FittedPCA, PCASettings, fit_pca
 from outweigh.estimators.reference import reference_covariance
@@ -101,21 +102,21 @@ class ComponentsEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Rob
     def _set_components(self, found: FittedPCA, sample_weight: Array, n_features: int) -> None:
         standardizer, weights = found.standardizer, found.weights
         centred = not self.assume_centered
-        samples = found.samples
-        if standardizer.whitener is not None:
-            # Back to scaled features, in which components and variances are told.
-            rows = np.linalg.solve(standardizer.whitener, samples.array.T).T
-            samples = DenseSamples(np.asarray(rows, dtype=np.float64))
+        samples, whitener = found.samples, standardizer.whitener
         centre = samples.mean(weights) if centred else np.zeros(samples.n_features)
         self.mean_ = np.zeros(n_features)
-        self.mean_[standardizer.columns] = standardizer.origin + standardizer.scale * centre
+        self.mean_[standardizer.columns] = standardizer.restore(centre)
         if centred:
             constant = np.setdiff1d(np.arange(n_features), standardizer.columns)
             self.mean_[constant] = self._constants[constant]
         rows = found.components * standardizer.scale
         rows = _completed(rows / np.linalg.norm(rows, axis=1, keepdims=True), self.n_components)
-        along = samples.project((rows * standardizer.scale).T)
-        along = along - centre @ (rows * standardizer.scale).T
+        directions = (rows * standardizer.scale).T
+        if whitener is not None:
+            # The products of features with these are those of whitened rows with R^(1/2) times.
+            directions = np.asarray(np.linalg.solve(whitener, directions), dtype=np.float64)
+        along = samples.project(directions)
+        along = along - centre @ directions
         # The unbiased variance for equal weights, as scikit-learn's PCA has it.
         n_effective = 1.0 / float(np.sum(weights**2 / sample_weight))
         unbiased = n_effective / max(n_effective - 1.0, 1.0) if centred else 1.0
@@ -125,9 +126,15 @@ class ComponentsEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Rob
         components[:, standardizer.columns] = rows[order]
         self.components_ = fix_signs(components)
         self.explained_variance_ = variances
-        spread = samples.variances(weights)
+        if whitener is None:
+            spread = samples.variances(weights)
+        else:
+            spread = feature_variances(samples, weights, whitener)
         if not centred:
-            spread = spread + samples.mean(weights) ** 2
+            # About zero; the origin is zero then.
+            spread = (
+                spread + (standardizer.restore(samples.mean(weights)) / standardizer.scale) ** 2
+            )
         total = unbiased * float(spread @ standardizer.scale**2)
         left = max(total - float(variances.sum()), 0.0)
         self.explained_variance_ratio_ = variances / total if total > 0 else variances
