@@ -215,6 +215,8 @@ BAD: dict[str, tuple[list[str], str]] = {
         ["fit", "sparse-mean", "good.csv", "--n-nonzero", "0"],
         "must be auto or a whole number of at least 1; got '0'",
     ),
+    "no kind": (["fit"], "required: {mean,sparse-mean,pca,sparse-pca}, FILE"),
+    "decimal": (["fit", "mean", "good.csv", "--decimal", "x"], "must be a point or a comma"),
     "nan gigabytes": (["fit", "mean", "good.csv", "--max-gigabytes", "nan"], "above 0"),
     "negative gigabytes": (["fit", "mean", "good.csv", "--max-gigabytes", "-1"], "above 0"),
     "under a file": (["fit", "mean", "good.csv", "--save", "taken/m"], "taken is not a folder"),

@@ -15,13 +15,13 @@ import numpy as np
 from outweigh.cli.exit_codes import OK
 from outweigh.cli.outputs import check_outputs, result_csv, result_json, weights_csv, write
 from outweigh.cli.progress import sparing_progress
-from outweigh.cli.reading import notes_on, read_rows, split_names
+from outweigh.cli.reading import notes_on, read_beside, read_rows, split_names
 from outweigh.cli.text import clean, indent, short
 from outweigh.estimators.base import RobustEstimator
 from outweigh.estimators.mean import RobustMean, RobustSparseMean
 from outweigh.estimators.pca import RobustPCA, RobustSparsePCA
 from outweigh.fit_report import Fitted, build_fit_report
-from outweigh.io import DataError, Table, named_frame, read_table
+from outweigh.io import DataError, Table, named_frame
 from outweigh.model_file import save_model
 from outweigh.protocols import Array
 
@@ -115,7 +115,7 @@ def _estimator(arguments: argparse.Namespace, table: Table) -> RobustEstimator:
 
 def _covariance(arguments: argparse.Namespace, table: Table) -> Array | None:
     if arguments.covariance:
-        known = read_table(arguments.covariance, columns=table.columns)
+        known = read_beside(arguments, arguments.covariance, table.columns)
         d = len(table.columns)
         if known.values.shape != (d, d):
             raise DataError(
@@ -126,7 +126,7 @@ def _covariance(arguments: argparse.Namespace, table: Table) -> Array | None:
     if arguments.trusted:
         from sklearn.covariance import LedoitWolf
 
-        trusted = read_table(arguments.trusted, columns=table.columns)
+        trusted = read_beside(arguments, arguments.trusted, table.columns)
         return np.asarray(LedoitWolf().fit(trusted.values).covariance_)
     return None
 
@@ -179,6 +179,7 @@ def _command(arguments: argparse.Namespace) -> str:
         ("--columns", arguments.columns, None),
         ("--id-column", arguments.id_column, None),
         ("--delimiter", arguments.delimiter, None),
+        ("--decimal", arguments.decimal, "."),
         ("--contamination", arguments.contamination, "auto"),
         ("--n-nonzero", arguments.n_nonzero, "auto"),
         ("--components", arguments.components, 1),

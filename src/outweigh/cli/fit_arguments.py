@@ -35,7 +35,9 @@ def add_fit(commands: Any) -> None:
         epilog=_FIT_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    fit.add_argument("kind", choices=KINDS, help="what to estimate")
+    fit.add_argument(
+        "kind", choices=KINDS, metavar=f"{{{','.join(KINDS)}}}", help="what to estimate"
+    )
     _add_reading(fit)
     what = fit.add_argument_group("the estimate")
     what.add_argument(
@@ -114,6 +116,9 @@ def _add_reading(parser: argparse.ArgumentParser, columns: bool = True) -> None:
     )
     reading.add_argument(
         "--delimiter", metavar="C", help="between cells (default: a tab for .tsv, else a comma)"
+    )
+    reading.add_argument(
+        "--decimal", metavar="C", default=".", help="in numbers of a text file (default: a point)"
     )
     reading.add_argument(
         "--max-gigabytes",

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from typing import Any
 
 from outweigh.cli.text import counted
 from outweigh.io import DataError, Table, read_table
 
-__all__ = ["notes_on", "read_rows", "split_names"]
+__all__ = ["notes_on", "read_beside", "read_rows", "split_names"]
 
 
 def read_rows(
@@ -29,10 +30,14 @@ def read_rows(
         columns=columns,
         id_column=arguments.id_column,
         drop_missing=arguments.drop_missing,
-        delimiter=_unescaped(arguments.delimiter),
-        max_gigabytes=arguments.max_gigabytes,
         min_rows=min_rows,
+        **_text_options(arguments),
     )
+
+
+def read_beside(arguments: argparse.Namespace, file: str, columns: Sequence[str]) -> Table:
+    """Read another file with the columns of FILE, written in the same manner."""
+    return read_table(file, columns=columns, **_text_options(arguments))
 
 
 def notes_on(table: Table) -> list[str]:
@@ -40,6 +45,8 @@ def notes_on(table: Table) -> list[str]:
     notes = []
     if table.id_column is not None:
         notes.append(f"rows are named by column {table.id_column!r}")
+    elif table.numbered:
+        notes.append("rows are numbered from 1 (a header is not counted)")
     if table.dropped:
         shown = ", ".join(f"{name!r} ({why})" for name, why in table.dropped[:5])
         more = ", ..." if len(table.dropped) > 5 else ""
@@ -55,6 +62,14 @@ def split_names(columns: str) -> list[str]:
     return [name.strip() for name in columns.split(",") if name.strip()]
 
 
+def _text_options(arguments: argparse.Namespace) -> dict[str, Any]:
+    return {
+        "delimiter": _unescaped(arguments.delimiter),
+        "decimal": _decimal(arguments.decimal),
+        "max_gigabytes": arguments.max_gigabytes,
+    }
+
+
 def _unescaped(delimiter: str | None) -> str | None:
     if delimiter is None:
         return None
@@ -62,3 +77,9 @@ def _unescaped(delimiter: str | None) -> str | None:
     if len(delimiter) != 1:
         raise DataError(f"--delimiter: must be one character, or tab; got {delimiter!r}")
     return delimiter
+
+
+def _decimal(mark: str) -> str:
+    if mark not in (".", ","):
+        raise DataError(f"--decimal: must be a point or a comma; got {mark!r}")
+    return mark

@@ -29,13 +29,7 @@ def score(arguments: argparse.Namespace) -> int:
     rows = named_frame(table.values, table.columns, table.labels) if names else table.values
     found = model.explain(rows)
     n = len(table.labels)
-    print(f"{type(model).__name__} from {arguments.model} on {table.source}: {n:,} rows")
-    for note in notes_on(table):
-        print(f"  {note}")
-    print(f"\n{len(found):,} of {n:,} rows ({len(found) / n:.1%}) are distrusted.")
-    labels = [table.labels[i] for i in found.rows]
-    for i in range(min(len(found), _ROWS)):
-        print(f"  {short(labels[i])}  {clean(found.reasons(i))}")
+    # Files first: whoever reads the summary may leave, as `| head` does.
     if arguments.out:
         scores = model.score_samples(rows)
         flagged = np.zeros(n, dtype=bool)
@@ -46,5 +40,14 @@ def score(arguments: argparse.Namespace) -> int:
         reasons = {int(row): found.reasons(i) for i, row in enumerate(found.rows)}
         frame["reasons"] = [reasons.get(i, "") for i in range(n)]
         write(arguments.out, frame.to_csv(index=False))
+    print(f"{type(model).__name__} from {arguments.model} on {table.source}: {n:,} rows")
+    for note in notes_on(table):
+        print(f"  {note}")
+    print(f"\n{len(found):,} of {n:,} rows ({len(found) / n:.1%}) are distrusted.")
+    labels = [table.labels[i] for i in found.rows]
+    width = max([len(short(label)) for label in labels[:_ROWS]], default=0)
+    for i in range(min(len(found), _ROWS)):
+        print(f"  {short(labels[i]):<{width}}  {clean(found.reasons(i))}")
+    if arguments.out:
         print(f"\nWritten: {arguments.out}")
     return OK

@@ -35,6 +35,7 @@ def read_table(
     id_column: str | None = None,
     drop_missing: bool = False,
     delimiter: str | None = None,
+    decimal: str = ".",
     max_gigabytes: float = MAX_GIGABYTES,
     min_rows: int = 2,
 ) -> Table:
@@ -53,6 +54,8 @@ def read_table(
         Leave rows with missing values out instead of refusing them.
     delimiter : str, optional
         Between the cells of a text file; a tab for .tsv and a comma for others by default.
+    decimal : {".", ","}, default="."
+        In the numbers of a text file.
     max_gigabytes : float, default=4.0
         Larger files are refused.
     min_rows : int, default=2
@@ -85,7 +88,7 @@ def read_table(
         elif kind == "parquet":
             frame, row_names = _parquet_frame(content, name, columns, id_column)
         else:
-            frame, row_names = _text_frame(content, name, delimiter), None
+            frame, row_names = _text_frame(content, name, delimiter, decimal), None
     except (OSError, UnicodeDecodeError, EOFError) as error:
         raise DataError(f"{name}: cannot be read as {kind}: {one_line(error)}") from error
     return table_from(frame, row_names, name, columns, id_column, drop_missing, min_rows)
@@ -184,7 +187,7 @@ def _parquet_frame(
     return frame, [str(label) for label in frame.index] if named else None
 
 
-def _text_frame(content: Path | bytes, name: str, delimiter: str | None) -> Any:
+def _text_frame(content: Path | bytes, name: str, delimiter: str | None, decimal: str) -> Any:
     pandas = pandas_for("reading files")
     separator = delimiter or ("\t" if name.lower().endswith((".tsv", ".tab")) else ",")
     source: Any = io.BytesIO(content) if isinstance(content, bytes) else content
@@ -196,7 +199,9 @@ def _text_frame(content: Path | bytes, name: str, delimiter: str | None) -> Any:
         _check_header(header, name, separator)
         with warnings.catch_warnings():
             warnings.simplefilter("error", pandas.errors.ParserWarning)
-            frame = pandas.read_csv(source, sep=separator, low_memory=False, index_col=False)
+            frame = pandas.read_csv(
+                source, sep=separator, decimal=decimal, low_memory=False, index_col=False
+            )
     except pandas.errors.ParserWarning as error:
         raise DataError(
             f"{name}: the rows have more cells than the header has names; "

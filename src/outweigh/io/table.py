@@ -35,6 +35,8 @@ class Table:
     n_missing : int
         Rows left out for missing values.
     source : str
+    numbered : bool
+        Whether the labels are numbers of rows.
     """
 
     values: Array
@@ -44,6 +46,7 @@ class Table:
     dropped: list[tuple[str, str]]
     n_missing: int
     source: str
+    numbered: bool = False
 
 
 def table_from(
@@ -77,7 +80,8 @@ def table_from(
             dropped.append((column, reason))
     if not chosen:
         held = ", ".join(f"{column!r} ({reason})" for column, reason in dropped[:NAMED])
-        raise DataError(f"{name}: no numeric column" + (f"; found {held}" if held else ""))
+        more = ", ..." if len(dropped) > NAMED else ""
+        raise DataError(f"{name}: no numeric column" + (f"; found {held}{more}" if held else ""))
     values = np.ascontiguousarray(frame[chosen].to_numpy(dtype=np.float64, na_value=np.nan))
     bad = ~np.isfinite(values).all(axis=1)
     if bad.any() and not drop_missing:
@@ -87,7 +91,8 @@ def table_from(
         labels = [label for label, left in zip(labels, bad, strict=True) if not left]
     if values.shape[0] < min_rows:
         raise DataError(f"{name}: {values.shape[0]} usable rows; at least {min_rows} are needed")
-    return Table(values, chosen, labels, id_column, dropped, int(bad.sum()), name)
+    numbered = row_names is None
+    return Table(values, chosen, labels, id_column, dropped, int(bad.sum()), name, numbered)
 
 
 def not_numeric(column: Any) -> str | None:
@@ -105,6 +110,9 @@ def not_numeric(column: Any) -> str | None:
     text = present[parsed.isna()]
     if text.empty:
         return "numbers stored as text"
+    with_points = present.astype(str).str.replace(",", ".", n=1, regex=False)
+    if pandas_for("reading files").to_numeric(with_points, errors="coerce").notna().all():
+        return f"decimal commas, such as {str(present.iloc[0])[:30]!r}: use --decimal ,"
     example = repr(str(text.iloc[0])[:30])
     if len(text) <= 0.05 * len(present):
         return f"text in {len(text)} of {len(present)} cells, such as {example}"
