@@ -15,7 +15,7 @@ import numpy as np
 from outweigh.cli.exit_codes import OK
 from outweigh.cli.outputs import check_outputs, result_csv, result_json, weights_csv, write
 from outweigh.cli.progress import sparing_progress
-from outweigh.cli.reading import notes_on, read_beside, read_rows, split_names
+from outweigh.cli.reading import notes_on, read_beside, read_rows, scheduler_of, split_names
 from outweigh.cli.text import clean, indent, short
 from outweigh.estimators.base import RobustEstimator
 from outweigh.estimators.mean import RobustMean, RobustSparseMean
@@ -41,6 +41,15 @@ def fit(arguments: argparse.Namespace) -> int:
     }
     check_outputs(outputs, arguments.file, arguments.force)
     _check_options(arguments)
+    with scheduler_of(arguments):
+        _fit(arguments)
+    written = [name for name in outputs.values() if name]
+    if written:
+        print(f"\nWritten: {', '.join(written)}")
+    return OK
+
+
+def _fit(arguments: argparse.Namespace) -> None:
     columns = None if arguments.columns is None else split_names(arguments.columns)
     table = read_rows(arguments, columns)
     estimator = _estimator(arguments, table)
@@ -48,7 +57,8 @@ def fit(arguments: argparse.Namespace) -> int:
     started = time.monotonic()
     with sparing_progress(sys.stderr), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        estimator.set_params(verbose=True).fit(named_frame(table.values, table.columns))
+        rows = table.values if table.lazy else named_frame(table.values, table.columns)
+        estimator.set_params(verbose=True).fit(rows)
     estimator.set_params(verbose=False)
     notes += dict.fromkeys(f"warning: {warning.message}" for warning in caught)
     seconds = time.monotonic() - started
@@ -76,15 +86,14 @@ def fit(arguments: argparse.Namespace) -> int:
     if arguments.report:
         write(arguments.report, build_fit_report(fitted))
     if arguments.save:
+        if table.lazy:
+            # A Dask array has no names, and rows to be scored are found by them.
+            estimator.feature_names_in_ = np.array(table.columns, dtype=object)
         buffer = io.BytesIO()
         save_model(estimator, buffer)
         write(arguments.save, buffer.getvalue())
     if left is not None:
         raise left
-    written = [name for name in outputs.values() if name]
-    if written:
-        print(f"\nWritten: {', '.join(written)}")
-    return OK
 
 
 def _check_options(arguments: argparse.Namespace) -> None:
@@ -186,6 +195,7 @@ def _command(arguments: argparse.Namespace) -> str:
         ("--scale", arguments.scale, None),
         ("--covariance", arguments.covariance, None),
         ("--trusted", arguments.trusted, None),
+        ("--scheduler", arguments.scheduler, None),
     ):
         if value != default:
             words += [option, str(value)]

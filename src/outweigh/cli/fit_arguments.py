@@ -127,6 +127,13 @@ def _add_reading(parser: argparse.ArgumentParser, columns: bool = True) -> None:
         metavar="GB",
         help=f"refuse larger files (default: {MAX_GIGABYTES:g})",
     )
+    reading.add_argument(
+        "--scheduler",
+        metavar="WHERE",
+        help="read FILE in parts with Dask: on threads, on processes, or on the cluster at an "
+        "ADDRESS; FILE may then be many or remote (part-*.parquet, s3://...), .npy, .zarr or "
+        "file.h5::dataset",
+    )
 
 
 def _add_common(group: Any) -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from outweigh.cli.text import counted
-from outweigh.io import DataError, Table, read_table
+from outweigh.io import DataError, Table, on_scheduler, open_table, read_table
 
-__all__ = ["notes_on", "read_beside", "read_rows", "split_names"]
+__all__ = ["notes_on", "read_beside", "read_rows", "scheduler_of", "split_names"]
 
 
 def read_rows(
@@ -25,19 +26,33 @@ def read_rows(
         The columns to use; None takes all numeric ones.
     min_rows : int, default=2
     """
-    return read_table(
-        arguments.file,
-        columns=columns,
-        id_column=arguments.id_column,
-        drop_missing=arguments.drop_missing,
-        min_rows=min_rows,
-        **_text_options(arguments),
-    )
+    options: dict[str, Any] = {
+        "columns": columns,
+        "id_column": arguments.id_column,
+        "drop_missing": arguments.drop_missing,
+        "delimiter": _unescaped(arguments.delimiter),
+        "decimal": _decimal(arguments.decimal),
+        "min_rows": min_rows,
+    }
+    if arguments.scheduler:
+        return open_table(arguments.file, **options)
+    return read_table(arguments.file, max_gigabytes=arguments.max_gigabytes, **options)
+
+
+def scheduler_of(arguments: argparse.Namespace) -> AbstractContextManager[None]:
+    """Return where parts of FILE are computed; nowhere special where it is read at once."""
+    return on_scheduler(arguments.scheduler) if arguments.scheduler else nullcontext()
 
 
 def read_beside(arguments: argparse.Namespace, file: str, columns: Sequence[str]) -> Table:
     """Read another file with the columns of FILE, written in the same manner."""
-    return read_table(file, columns=columns, **_text_options(arguments))
+    return read_table(
+        file,
+        columns=columns,
+        delimiter=_unescaped(arguments.delimiter),
+        decimal=_decimal(arguments.decimal),
+        max_gigabytes=arguments.max_gigabytes,
+    )
 
 
 def notes_on(table: Table) -> list[str]:
@@ -60,14 +75,6 @@ def notes_on(table: Table) -> list[str]:
 def split_names(columns: str) -> list[str]:
     """Return the names in a list with commas."""
     return [name.strip() for name in columns.split(",") if name.strip()]
-
-
-def _text_options(arguments: argparse.Namespace) -> dict[str, Any]:
-    return {
-        "delimiter": _unescaped(arguments.delimiter),
-        "decimal": _decimal(arguments.decimal),
-        "max_gigabytes": arguments.max_gigabytes,
-    }
 
 
 def _unescaped(delimiter: str | None) -> str | None:

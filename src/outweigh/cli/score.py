@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import argparse
+from typing import Any
 
 import numpy as np
 
 from outweigh.cli.exit_codes import OK
 from outweigh.cli.outputs import check_outputs, write
-from outweigh.cli.reading import notes_on, read_rows
+from outweigh.cli.reading import notes_on, read_rows, scheduler_of
 from outweigh.cli.text import clean, short
 from outweigh.io import DataError, named_frame, weights_frame
 from outweigh.model_file import load_model
@@ -23,15 +24,25 @@ def score(arguments: argparse.Namespace) -> int:
     if arguments.out and not arguments.out.lower().endswith(".csv"):
         raise DataError(f"--out: {arguments.out}: the name must end in .csv")
     check_outputs({"--out": arguments.out}, arguments.file, arguments.force)
+    with scheduler_of(arguments):
+        return _score(arguments)
+
+
+def _score(arguments: argparse.Namespace) -> int:
     model = load_model(arguments.model)
     names = [str(name) for name in getattr(model, "feature_names_in_", ())]
     table = read_rows(arguments, names or None, min_rows=1)
-    rows = named_frame(table.values, table.columns, table.labels) if names else table.values
+    rows: Any = table.values
+    if names and table.lazy:
+        # The columns were chosen by name; a Dask array does not carry the names on.
+        del model.feature_names_in_
+    elif names:
+        rows = named_frame(table.values, table.columns, table.labels)
     found = model.explain(rows)
     n = len(table.labels)
     # Files first: whoever reads the summary may leave, as `| head` does.
     if arguments.out:
-        scores = model.score_samples(rows)
+        scores = np.asarray(model.score_samples(rows))
         flagged = np.zeros(n, dtype=bool)
         flagged[found.rows] = True
         frame = weights_frame(

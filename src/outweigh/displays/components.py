@@ -141,8 +141,8 @@ class OutlierMapDisplay:
         _refuse_means(estimator)
         pca: Any = estimator
         display = cls(
-            pca.score_distances(X),
-            pca.orthogonal_distances(X),
+            np.asarray(pca.score_distances(X)),
+            np.asarray(pca.orthogonal_distances(X)),
             pca.score_cutoff_,
             pca.orthogonal_cutoff_,
             np.asarray(pca.predict(X) == -1),

@@ -2,6 +2,7 @@
 
 from outweigh.io.files import MAX_GIGABYTES, read_table
 from outweigh.io.frames import explanation_frame, named_frame, weights_frame
+from outweigh.io.lazy import on_scheduler, open_table
 from outweigh.io.needs import DataError
 from outweigh.io.table import Table
 
@@ -11,6 +12,8 @@ __all__ = [
     "Table",
     "explanation_frame",
     "named_frame",
+    "on_scheduler",
+    "open_table",
     "read_table",
     "weights_frame",
 ]

@@ -112,8 +112,8 @@ def _content(name: str, max_gigabytes: float) -> tuple[Path | bytes, str]:
     if size > max_gigabytes * 1e9:
         raise DataError(
             f"{name}: {size / 1e9:.1f} GB is more than is read at once ({max_gigabytes:g} GB); "
-            "raise --max-gigabytes if it fits into memory, or make a Parquet file of it and choose "
-            "--columns, or fit on a sample of the rows and use `outweigh score` on parts"
+            "raise --max-gigabytes if it fits into memory, or read it in parts with "
+            "--scheduler threads (it needs Dask: pip install 'outweigh[dask,io]')"
         )
     with path.open("rb") as file:
         by_bytes = _kind_of_bytes(file.read(8))

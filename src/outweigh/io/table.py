@@ -25,6 +25,7 @@ class Table:
     Attributes
     ----------
     values : ndarray of shape (n, d)
+        Or a Dask array of that shape, if the table was opened and not read.
     columns : list of str
     labels : list of str
         A name for each row: from the id column, or its number in the file, counted from 1.
@@ -47,6 +48,11 @@ class Table:
     n_missing: int
     source: str
     numbered: bool = False
+
+    @property
+    def lazy(self) -> bool:
+        """Whether the values are yet to be read."""
+        return not isinstance(self.values, np.ndarray)
 
 
 def table_from(
