@@ -326,3 +326,11 @@ def test_the_command_is_installed_under_its_name() -> None:
         pytest.skip("the package is not installed: pip install -e .")
     done = subprocess.run([found, "--version"], capture_output=True, text=True, check=True)
     assert done.stdout.startswith("outweigh ")
+
+
+def test_help_does_not_wait_for_libraries_that_it_does_not_need() -> None:
+    code = (
+        "import sys; import outweigh.cli.main as _; "
+        "sys.exit(', '.join({'sklearn', 'pandas', 'matplotlib', 'dask'} & set(sys.modules)) or 0)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

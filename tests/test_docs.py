@@ -29,10 +29,17 @@ def words(text: str) -> str:
 
 
 def test_the_python_of_the_readme_runs_and_prints_the_verdict_shown(capsys):
-    (block,) = blocks("README.md", "python")
+    block = blocks("README.md", "python")[-1]
     exec(compile(block, "README.md", "exec"), {})
     printed = words(capsys.readouterr().out)
     assert any(words(shown) in printed for shown in blocks("README.md", ""))
+
+
+def test_the_frame_of_the_readme_is_explained_as_it_says(capsys):
+    block = blocks("README.md", "python")[0]
+    exec(compile(block, "README.md", "exec"), {})
+    printed = capsys.readouterr().out
+    assert "1 row is distrusted:\n  7: length (" in printed
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)

@@ -53,9 +53,9 @@ HOMES = {
     "distributed": ("moments/dask_chunks.py",),
     "matplotlib": ("displays/", "experiments/figures.py"),
     "mpl_toolkits": ("displays/", "experiments/figures.py"),
-    "pandas": ("io.py",),
-    "polars": ("io.py",),
-    "pyarrow": ("io.py",),
+    "pandas": ("io/",),
+    "polars": ("io/",),
+    "pyarrow": ("io/",),
 }
 
 
@@ -385,8 +385,8 @@ def test_a_chain_inside_a_room_is_no_circle(tmp_path: Path) -> None:
         ("import dask.array as da", "moments/dense.py", "moments/chunked.py"),
         ("from matplotlib import pyplot", "experiments/runner.py", "experiments/figures.py"),
         ("import matplotlib", "report.py", "displays/weights.py"),
-        ("import pandas as pd", "estimators/base.py", "io.py"),
-        ("from polars import DataFrame", "__init__.py", "io.py"),
+        ("import pandas as pd", "estimators/base.py", "io/"),
+        ("from polars import DataFrame", "__init__.py", "io/"),
         ("def f():\n    import cvxpy", "baselines/filtering.py", "baselines/sdp.py"),
     ],
 )

@@ -199,3 +199,17 @@ def test_frames_go_in_and_their_names_stay(kind: Any) -> None:
     est = RobustMean().fit(data)
     assert est.feature_names_in_.tolist() == ["a", "b", "c"]
     np.testing.assert_allclose(est.score_samples(data), RobustMean().fit(X).score_samples(X))
+
+
+def test_decimal_commas_are_recognised_and_read_when_asked(tmp_path: Path) -> None:
+    path = tmp_path / "data.csv"
+    frame().to_csv(path, index=False, sep=";", decimal=",")
+    with pytest.raises(DataError, match=r"no numeric column.*decimal commas.*use --decimal ,"):
+        read_table(path, delimiter=";")
+    np.testing.assert_array_equal(read_table(path, delimiter=";", decimal=",").values, VALUES)
+
+
+def test_it_is_known_whether_rows_are_named_or_numbered(tmp_path: Path) -> None:
+    assert read_table(saved(tmp_path, "csv")).numbered
+    frame().assign(id=list("xyz"))[["id", "a", "b"]].to_csv(tmp_path / "ids.csv", index=False)
+    assert not read_table(tmp_path / "ids.csv").numbered

@@ -37,8 +37,8 @@ from outweigh.certificates import Certificate, Moreau
 from outweigh.estimators.base import RobustEstimator
 from outweigh.estimators.mean import RobustMean, RobustSparseMean
 from outweigh.estimators.pca import RobustPCA, RobustSparsePCA
-from outweigh.estimators.pca_distances import Distances
-from outweigh.estimators.pca_fit import DistanceScore, PCACertificate
+from outweigh.estimators.pca_distances import Distances, DistanceScore
+from outweigh.estimators.pca_fit import PCACertificate
 from outweigh.estimators.preparation import Standardizer
 from outweigh.estimators.scoring import RowScore
 from outweigh.forms import Form

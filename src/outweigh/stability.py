@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from numbers import Integral, Real
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils import check_array
 
 from outweigh.capped_simplex import CappedSimplex
 from outweigh.moments import DenseSamples
@@ -109,11 +109,13 @@ def stability(
     >>> bool(0.05 < found.delta_lower_bound < 1.0)
     True
     """
+    from sklearn.utils import check_array  # with a second of its own
+
     rows = check_array(X, dtype=np.float64, ensure_min_samples=2)
     d = rows.shape[1]
     if problem not in PROBLEMS:
         raise ValueError(f"problem must be one of {', '.join(PROBLEMS)}; got {problem!r}")
-    if not 0.0 < contamination < 0.5:
+    if not (isinstance(contamination, Real) and 0.0 < contamination < 0.5):
         raise ValueError(f"contamination must lie in (0, 0.5); got {contamination}")
     k = _sparsity(problem, n_nonzero, d)
     domain = CappedSimplex.from_contamination(rows.shape[0], min(2.0 * contamination, 0.999))
@@ -129,8 +131,10 @@ def stability(
             problem, contamination, mean_deviation, moment_deviation, delta, theory, k, d
         )
     direction = _vector("component", component, d, problem)
-    if spike is None or spike < 0:
+    if spike is None:
         raise ValueError(f"spike, the nonnegative strength rho, is needed for {problem!r}")
+    if not (isinstance(spike, Real) and 0.0 <= spike < math.inf):
+        raise ValueError(f"spike must be a finite number of at least 0; got {spike!r}")
     reference: Reference = np.eye(d) + spike * np.outer(direction, direction) / float(
         direction @ direction
     )
@@ -166,8 +170,11 @@ def _report(
 def _sparsity(problem: str, n_nonzero: int | None, d: int) -> int:
     if not problem.startswith("sparse"):
         return d
-    if n_nonzero is None or not 1 <= n_nonzero <= d:
-        raise ValueError(f"n_nonzero must lie between 1 and {d} for {problem!r}; got {n_nonzero}")
+    whole = isinstance(n_nonzero, Integral) and not isinstance(n_nonzero, bool)
+    if n_nonzero is None or not whole or not 1 <= n_nonzero <= d:
+        raise ValueError(
+            f"n_nonzero must be a whole number from 1 to {d} for {problem!r}; got {n_nonzero!r}"
+        )
     return int(n_nonzero)
 
 

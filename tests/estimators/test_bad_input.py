@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse
 from numpy.typing import NDArray
 
-from outweigh import ContaminationSearch
+from outweigh import ContaminationSearch, RobustMean, RobustSparseMean
 from outweigh.estimators.base import RobustEstimator
 from tests.laws.members import ESTIMATORS, MEANS
 
@@ -310,3 +310,23 @@ def test_a_bad_parameter_of_the_search_is_refused_by_name(parameter: str, value:
 def test_bad_data_is_refused_by_the_search() -> None:
     with pytest.raises(ValueError, match="NaN"):
         ContaminationSearch(ESTIMATORS["RobustMean"]()).fit(with_entry(np.nan))
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_the_warning_of_constant_columns_points_at_the_call_of_fit(name: str) -> None:
+    with pytest.warns(UserWarning, match="constant") as caught:
+        ESTIMATORS[name]().fit(with_constants())
+    assert [warning.filename for warning in caught] == [__file__]
+
+
+@pytest.mark.parametrize("est", [RobustMean(), RobustSparseMean()], ids=str)
+def test_the_warning_counts_all_columns_where_all_are_constant(est: RobustEstimator) -> None:
+    with pytest.warns(UserWarning, match=r"4 of 4 features are constant \(columns 0, 1, 2, 3\)"):
+        est.fit(np.ones((10, 4)))
+
+
+def test_a_certificate_refuses_negative_sample_weights() -> None:
+    X = rows()
+    est = RobustMean().fit(X)
+    with pytest.raises(ValueError, match="sample_weight"):
+        est.certify(X, sample_weight=np.where(np.arange(len(X)) == 0, -1.0, 1.0))

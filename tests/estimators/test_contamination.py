@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.typing import NDArray
 
@@ -67,3 +68,28 @@ def test_integer_weights_find_what_repeated_rows_find() -> None:
     search = ContaminationSearch(RobustSparseMean(5), tol=0.05)
     by_weight = search.fit(X, sample_weight=repeats).contamination_
     assert search.fit(np.repeat(X, repeats, axis=0)).contamination_ == by_weight
+
+
+def test_it_is_an_outlier_detector_with_the_attributes_of_one() -> None:
+    frame = pd.DataFrame(contaminated(0.1)).add_prefix("c")
+    search = ContaminationSearch(RobustMean())
+    assert not hasattr(search, "n_features_in_")
+    labels = search.fit_predict(frame)
+    np.testing.assert_array_equal(labels, search.predict(frame))
+    assert search.n_features_in_ == 30
+    assert search.feature_names_in_.tolist() == list(frame.columns)
+    assert search.offset_ == search.estimator_.offset_
+    np.testing.assert_allclose(
+        search.decision_function(frame), search.score_samples(frame) - search.offset_
+    )
+
+
+def test_rows_without_names_give_none() -> None:
+    search = ContaminationSearch(RobustMean()).fit(contaminated(0.0))
+    assert not hasattr(search, "feature_names_in_")
+
+
+def test_false_is_no_contamination() -> None:
+    with pytest.raises(ValueError, match="contamination"):
+        RobustMean(contamination=False).fit(contaminated(0.0))
+    RobustMean(contamination=0).fit(contaminated(0.0))

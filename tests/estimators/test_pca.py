@@ -273,3 +273,18 @@ def test_scaling_finds_components_of_features_in_other_units(sample) -> None:
     units = np.logspace(-2, 2, 60)
     est = RobustSparsePCA(2, 5, scale="mad").fit(sample.X * units)
     assert np.array_equal(np.flatnonzero(est.components_.any(axis=0)), sample.support)
+
+
+@pytest.mark.parametrize("cls", [RobustPCA, RobustSparsePCA])
+def test_scores_keep_single_precision_and_its_digits_far_from_zero(cls: type) -> None:
+    sample = spiked_mixture(5000, 20, 4, 0.1, 0, spike=4.0)
+    X = sample.X.astype(np.float32) + np.float32(1000.0)
+    est = cls().fit(X)
+    scores = est.transform(X)
+    assert scores.dtype == np.float32
+    assert est.inverse_transform(scores).dtype == np.float32
+    assert est.components_.dtype == np.float64
+    exact = (X.astype(np.float64) - est.mean_) @ est.components_.T
+    np.testing.assert_allclose(scores, exact, rtol=1e-6, atol=1e-6)
+    assert est.transform(X.astype(np.float64)).dtype == np.float64
+    assert est.__sklearn_tags__().transformer_tags.preserves_dtype == ["float64", "float32"]

@@ -79,3 +79,12 @@ def test_clean_data_has_no_distrusted_rows() -> None:
     page = build_fit_report(fitted(RobustMean(), wrong=0))
     assert "No evidence against any of the 300 rows." in page
     assert "None: no row has lost" in page
+
+
+def test_paper_is_light_also_where_the_screen_is_dark() -> None:
+    from outweigh.fit_report.style import STYLE
+
+    assert "prefers-color-scheme:dark" in STYLE
+    assert STYLE.count("prefers-color-scheme:dark") == STYLE.count(
+        "@media screen and (prefers-color-scheme:dark)"
+    )

@@ -49,7 +49,7 @@ OBJECTIVES: dict[str, Callable[[Samples, float | Array], MomentObjective]] = {
 
 ESTIMATORS: dict[str, type[RobustEstimator]] = {
     name: member
-    for name, member in vars(outweigh).items()
-    if inspect.isclass(member) and issubclass(member, RobustEstimator)
+    for name in outweigh.__all__
+    if inspect.isclass(member := getattr(outweigh, name)) and issubclass(member, RobustEstimator)
 }
 MEANS = {name: cls for name, cls in ESTIMATORS.items() if hasattr(cls(), "_read_out")}

@@ -42,7 +42,9 @@ other row. The rivals are told how many rows are wrong; outweigh has to find out
 """
 
 _NEXT = """\
-Try next:
+Try next (.venv/bin/outweigh where the shell does not find outweigh):
+  outweigh fit mean FILE.csv --report page.html    your own file: which rows not to trust, and why
+
   from outweigh import RobustSparseMean
   est = RobustSparseMean(n_nonzero=10).fit(X)      # your data; rows are samples
   est.location_, est.weights_, print(est.certificate_)

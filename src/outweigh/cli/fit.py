@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import argparse
 import io
-import logging
 import shlex
 import sys
 import time
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any, TextIO
+from typing import Any
 
 import numpy as np
 
 from outweigh.cli.exit_codes import OK
 from outweigh.cli.outputs import check_outputs, result_csv, result_json, weights_csv, write
+from outweigh.cli.progress import sparing_progress
+from outweigh.cli.reading import notes_on, read_beside, read_rows, scheduler_of, split_names
+from outweigh.cli.text import clean, indent, short
 from outweigh.estimators.base import RobustEstimator
 from outweigh.estimators.mean import RobustMean, RobustSparseMean
 from outweigh.estimators.pca import RobustPCA, RobustSparsePCA
 from outweigh.fit_report import Fitted, build_fit_report
-from outweigh.io import DataError, Table, named_frame, read_table
+from outweigh.io import DataError, Table, named_frame
 from outweigh.model_file import save_model
 from outweigh.protocols import Array
 
@@ -41,20 +41,24 @@ def fit(arguments: argparse.Namespace) -> int:
     }
     check_outputs(outputs, arguments.file, arguments.force)
     _check_options(arguments)
-    table = read_table(
-        arguments.file,
-        columns=None if arguments.columns is None else _split(arguments.columns),
-        id_column=arguments.id_column,
-        drop_missing=arguments.drop_missing,
-        delimiter=_unescaped(arguments.delimiter),
-        max_gigabytes=arguments.max_gigabytes,
-    )
+    with scheduler_of(arguments):
+        _fit(arguments)
+    written = [name for name in outputs.values() if name]
+    if written:
+        print(f"\nWritten: {', '.join(written)}")
+    return OK
+
+
+def _fit(arguments: argparse.Namespace) -> None:
+    columns = None if arguments.columns is None else split_names(arguments.columns)
+    table = read_rows(arguments, columns)
     estimator = _estimator(arguments, table)
-    notes = _notes(table)
+    notes = notes_on(table)
     started = time.monotonic()
-    with _progress(sys.stderr), warnings.catch_warnings(record=True) as caught:
+    with sparing_progress(sys.stderr), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        estimator.set_params(verbose=True).fit(named_frame(table.values, table.columns))
+        rows = table.values if table.lazy else named_frame(table.values, table.columns)
+        estimator.set_params(verbose=True).fit(rows)
     estimator.set_params(verbose=False)
     notes += dict.fromkeys(f"warning: {warning.message}" for warning in caught)
     seconds = time.monotonic() - started
@@ -67,7 +71,13 @@ def fit(arguments: argparse.Namespace) -> int:
         notes=notes,
         command=_command(arguments),
     )
-    _show(fitted, seconds)
+    try:
+        _show(fitted, seconds)
+        sys.stdout.flush()
+        left: BrokenPipeError | None = None
+    except BrokenPipeError as error:
+        # The reader of the summary has left, as `| head` does; the files are wanted all the same.
+        left = error
     if arguments.out:
         as_json = arguments.out.lower().endswith(".json")
         write(arguments.out, result_json(fitted) if as_json else result_csv(fitted))
@@ -76,13 +86,14 @@ def fit(arguments: argparse.Namespace) -> int:
     if arguments.report:
         write(arguments.report, build_fit_report(fitted))
     if arguments.save:
+        if table.lazy:
+            # A Dask array has no names, and rows to be scored are found by them.
+            estimator.feature_names_in_ = np.array(table.columns, dtype=object)
         buffer = io.BytesIO()
         save_model(estimator, buffer)
         write(arguments.save, buffer.getvalue())
-    written = [name for name in outputs.values() if name]
-    if written:
-        print(f"\nWritten: {', '.join(written)}")
-    return OK
+    if left is not None:
+        raise left
 
 
 def _check_options(arguments: argparse.Namespace) -> None:
@@ -93,16 +104,15 @@ def _check_options(arguments: argparse.Namespace) -> None:
         raise DataError(f"--components: has no meaning for {kind}; it is for pca and sparse-pca")
     if arguments.covariance and arguments.trusted:
         raise DataError("--trusted: give either it or --covariance")
-    if (arguments.covariance or arguments.trusted) and kind.endswith("pca"):
-        raise DataError("--covariance and --trusted: are for mean and sparse-mean only")
 
 
 def _estimator(arguments: argparse.Namespace, table: Table) -> RobustEstimator:
-    options: dict[str, Any] = {"contamination": arguments.contamination}
+    options: dict[str, Any] = {
+        "contamination": arguments.contamination,
+        "covariance": _covariance(arguments, table),
+    }
     if arguments.scale is not None:
         options["scale"] = None if arguments.scale == "none" else arguments.scale
-    if arguments.kind.endswith("mean"):
-        options["covariance"] = _covariance(arguments, table)
     if arguments.kind == "mean":
         return RobustMean(**options)
     if arguments.kind == "sparse-mean":
@@ -114,7 +124,7 @@ def _estimator(arguments: argparse.Namespace, table: Table) -> RobustEstimator:
 
 def _covariance(arguments: argparse.Namespace, table: Table) -> Array | None:
     if arguments.covariance:
-        known = read_table(arguments.covariance, columns=table.columns)
+        known = read_beside(arguments, arguments.covariance, table.columns)
         d = len(table.columns)
         if known.values.shape != (d, d):
             raise DataError(
@@ -125,22 +135,9 @@ def _covariance(arguments: argparse.Namespace, table: Table) -> Array | None:
     if arguments.trusted:
         from sklearn.covariance import LedoitWolf
 
-        trusted = read_table(arguments.trusted, columns=table.columns)
+        trusted = read_beside(arguments, arguments.trusted, table.columns)
         return np.asarray(LedoitWolf().fit(trusted.values).covariance_)
     return None
-
-
-def _notes(table: Table) -> list[str]:
-    notes = []
-    if table.id_column is not None:
-        notes.append(f"rows are named by column {table.id_column!r}")
-    if table.dropped:
-        shown = ", ".join(f"{name!r} ({why})" for name, why in table.dropped[:5])
-        more = ", ..." if len(table.dropped) > 5 else ""
-        notes.append(f"left out {len(table.dropped)} columns: {shown}{more}")
-    if table.n_missing:
-        notes.append(f"left out {table.n_missing} rows with missing or infinite values")
-    return notes
 
 
 def _show(fitted: Fitted, seconds: float) -> None:
@@ -148,22 +145,22 @@ def _show(fitted: Fitted, seconds: float) -> None:
     print(f"{fitted.title}: {fitted.source}, {n:,} rows, {d:,} columns ({seconds:.1f} s)")
     for note in fitted.notes:
         print(f"  {note}")
-    print(f"\n{fitted.headline}\n{_indent(str(fitted.certificate))}\n")
+    print(f"\n{fitted.headline}\n{indent(str(fitted.certificate))}\n")
     if not fitted.certificate.clean:
         print(f"{fitted.advice}\n")
     _show_estimate(fitted)
     found = fitted.explanation
     if len(found):
         print(f"\nMost distrusted rows ({min(len(found), _ROWS)} of {len(found)}) and why:")
-        width = max(len(_short(str(label))) for label in found.labels[:_ROWS])
+        width = max(len(short(str(label))) for label in found.labels[:_ROWS])
         for i in range(min(len(found), _ROWS)):
-            print(f"  {_short(str(found.labels[i])):<{width}}  {_clean(found.reasons(i))}")
+            print(f"  {short(str(found.labels[i])):<{width}}  {clean(found.reasons(i))}")
 
 
 def _show_estimate(fitted: Fitted) -> None:
     est = fitted.estimator
     shown = fitted.largest_entries(_ENTRIES).tolist()
-    width = max([len(_short(fitted.names[j])) for j in shown], default=0)
+    width = max([len(short(fitted.names[j])) for j in shown], default=0)
     width = max(width, len("column"))
     if fitted.is_mean:
         order = "largest entries" if hasattr(est, "support_") else "largest differences first"
@@ -171,51 +168,18 @@ def _show_estimate(fitted: Fitted) -> None:
         print(f"  {'column':<{width}}  {'robust mean':>12}  {'plain mean':>12}")
         for j in shown:
             robust, plain = est.location_[j], fitted.plain_mean[j]
-            print(f"  {_short(fitted.names[j]):<{width}}  {robust:>12.5g}  {plain:>12.5g}")
+            print(f"  {short(fitted.names[j]):<{width}}  {robust:>12.5g}  {plain:>12.5g}")
     else:
         head = "".join(f"  {f'component {j + 1}':>12}" for j in range(est.components_.shape[0]))
         print(f"  {'column':<{width}}{head}")
         for j in shown:
             row = "".join(f"  {value:>12.4f}" for value in est.components_[:, j])
-            print(f"  {_short(fitted.names[j]):<{width}}{row}")
+            print(f"  {short(fitted.names[j]):<{width}}{row}")
         shares = ", ".join(f"{ratio:.1%}" for ratio in est.explained_variance_ratio_)
         print(f"  share of the variance: {shares}")
     left = len(fitted.names) - len(shown)
     if left:
         print(f"  ... and {left:,} more columns")
-
-
-@contextmanager
-def _progress(stream: TextIO) -> Iterator[None]:
-    """Say on a long fit how far it is, from what the estimator logs."""
-    logger = logging.getLogger("outweigh")
-    handler = _Sparingly(stream)
-    level = logger.level
-    logger.addHandler(handler)
-    logger.setLevel(logging.INFO)
-    try:
-        yield
-    finally:
-        logger.removeHandler(handler)
-        logger.setLevel(level)
-
-
-class _Sparingly(logging.Handler):
-    """Shows one message every few seconds, the first after as long."""
-
-    def __init__(self, stream: TextIO, interval: float = 3.0) -> None:
-        super().__init__()
-        self._stream = stream
-        self._interval = interval
-        self._last = time.monotonic()
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Write the message if it is time."""
-        now = time.monotonic()
-        if now - self._last >= self._interval:
-            self._last = now
-            self._stream.write(f"{record.getMessage()}\n")
-            self._stream.flush()
 
 
 def _command(arguments: argparse.Namespace) -> str:
@@ -224,42 +188,17 @@ def _command(arguments: argparse.Namespace) -> str:
         ("--columns", arguments.columns, None),
         ("--id-column", arguments.id_column, None),
         ("--delimiter", arguments.delimiter, None),
+        ("--decimal", arguments.decimal, "."),
         ("--contamination", arguments.contamination, "auto"),
         ("--n-nonzero", arguments.n_nonzero, "auto"),
         ("--components", arguments.components, 1),
         ("--scale", arguments.scale, None),
         ("--covariance", arguments.covariance, None),
         ("--trusted", arguments.trusted, None),
+        ("--scheduler", arguments.scheduler, None),
     ):
         if value != default:
             words += [option, str(value)]
     if arguments.drop_missing:
         words.append("--drop-missing")
     return shlex.join(words)
-
-
-def _split(columns: str) -> list[str]:
-    return [name.strip() for name in columns.split(",") if name.strip()]
-
-
-def _unescaped(delimiter: str | None) -> str | None:
-    if delimiter is None:
-        return None
-    delimiter = "\t" if delimiter in ("\\t", "tab") else delimiter
-    if len(delimiter) != 1:
-        raise DataError(f"--delimiter: must be one character, or tab; got {delimiter!r}")
-    return delimiter
-
-
-def _indent(text: str) -> str:
-    return "\n".join(f"  {line}" for line in text.splitlines())
-
-
-def _clean(text: str) -> str:
-    """Return text that cannot move a terminal's cursor."""
-    return "".join(c if c.isprintable() else "?" for c in text)
-
-
-def _short(name: str, width: int = 28) -> str:
-    name = _clean(name)
-    return name if len(name) <= width else name[: width - 1] + "…"

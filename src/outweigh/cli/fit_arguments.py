@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 from typing import Any
 
 from outweigh.io import MAX_GIGABYTES
@@ -34,7 +35,9 @@ def add_fit(commands: Any) -> None:
         epilog=_FIT_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    fit.add_argument("kind", choices=KINDS, help="what to estimate")
+    fit.add_argument(
+        "kind", choices=KINDS, metavar=f"{{{','.join(KINDS)}}}", help="what to estimate"
+    )
     _add_reading(fit)
     what = fit.add_argument_group("the estimate")
     what.add_argument(
@@ -42,7 +45,7 @@ def add_fit(commands: Any) -> None:
         type=_share,
         default="auto",
         metavar="SHARE",
-        help="the largest share of wrong rows, 0 to 0.5 (default: auto, it is estimated)",
+        help="the largest share of wrong rows, below 0.5 (default: auto, it is estimated)",
     )
     what.add_argument(
         "--n-nonzero",
@@ -53,7 +56,7 @@ def add_fit(commands: Any) -> None:
     )
     what.add_argument(
         "--components",
-        type=_count,
+        type=_number_of,
         default=1,
         metavar="N",
         help="number of principal components (default: 1)",
@@ -67,12 +70,14 @@ def add_fit(commands: Any) -> None:
     what.add_argument(
         "--covariance",
         metavar="FILE",
-        help="a square table, the covariance of clean rows, where columns are correlated",
+        help="a square table, the covariance of clean rows, where columns are correlated; for "
+        "components that of the noise alone",
     )
     what.add_argument(
         "--trusted",
         metavar="FILE",
-        help="rows that you trust, with the same columns; their covariance is used as above",
+        help="rows that you trust, with the same columns, whose covariance is used as above; for "
+        "components rows of noise alone, such as blank measurements",
     )
     out = fit.add_argument_group("output")
     out.add_argument("--out", metavar="FILE", help="the result, as .json or .csv")
@@ -113,11 +118,21 @@ def _add_reading(parser: argparse.ArgumentParser, columns: bool = True) -> None:
         "--delimiter", metavar="C", help="between cells (default: a tab for .tsv, else a comma)"
     )
     reading.add_argument(
+        "--decimal", metavar="C", default=".", help="in numbers of a text file (default: a point)"
+    )
+    reading.add_argument(
         "--max-gigabytes",
-        type=float,
+        type=_gigabytes,
         default=MAX_GIGABYTES,
         metavar="GB",
         help=f"refuse larger files (default: {MAX_GIGABYTES:g})",
+    )
+    reading.add_argument(
+        "--scheduler",
+        metavar="WHERE",
+        help="read FILE in parts with Dask: on threads, on processes, or on the cluster at an "
+        "ADDRESS; FILE may then be many or remote (part-*.parquet, s3://...), .npy, .zarr or "
+        "file.h5::dataset",
     )
 
 
@@ -134,13 +149,31 @@ def _share(text: str) -> float | str:
     except ValueError:
         value = -1.0
     if not 0.0 <= value < 0.5:
-        raise argparse.ArgumentTypeError(f"must be auto or a number from 0 to 0.5, got {text!r}")
+        raise argparse.ArgumentTypeError(
+            "must be auto or a share of the rows from 0 to below 0.5, such as 0.1 (when half of "
+            f"the rows may be wrong, nothing tells which half); got {text!r}"
+        )
     return value
 
 
 def _count(text: str) -> int | str:
-    if text == "auto":
-        return text
+    return text if text == "auto" else _number_of(text, "auto or ")
+
+
+def _number_of(text: str, alternative: str = "") -> int:
     if not (text.isascii() and text.isdigit() and int(text) > 0):
-        raise argparse.ArgumentTypeError(f"must be a whole number of at least 1, got {text!r}")
+        raise argparse.ArgumentTypeError(
+            f"must be {alternative}a whole number of at least 1; got {text!r}"
+        )
     return int(text)
+
+
+def _gigabytes(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    # Not nan: no file would be larger.
+    if not value > 0.0:
+        raise argparse.ArgumentTypeError(f"must be a number above 0, such as 8; got {text!r}")
+    return value

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ __all__ = ["check_outputs", "result_csv", "result_json", "weights_csv", "write"]
 
 
 def check_outputs(paths: Mapping[str, str | None], source: str, force: bool) -> None:
-    """Refuse files that exist, that are the input, that are given twice, or of unknown kind."""
+    """Refuse files that exist, cannot be written, are the input, given twice or of unknown kind."""
     endings = {"--out": (".json", ".csv"), "--weights": (".csv",), "--report": (".html", ".htm")}
     seen: dict[Path, str] = {}
     for option, name in paths.items():
@@ -37,6 +38,25 @@ def check_outputs(paths: Mapping[str, str | None], source: str, force: bool) -> 
             raise DataError(f"{option}: {name}: is a folder")
         if path.exists() and not force:
             raise DataError(f"{option}: {name}: exists already; --force overwrites it")
+        _check_writable(option, path)
+
+
+def _check_writable(option: str, path: Path) -> None:
+    """Refuse, before any work, a file that could not be written after it."""
+    folder = path.parent
+    # Missing folders are made when the file is written, inside the first that is there.
+    while not folder.exists() and folder != folder.parent:
+        folder = folder.parent
+    if not folder.is_dir():
+        raise DataError(f"{option}: {path}: cannot be written: {folder} is not a folder")
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise DataError(
+            f"{option}: {path}: cannot be written: {folder}: {error.strerror}; choose a folder "
+            "that you may write to"
+        ) from error
 
 
 def write(name: str, data: str | bytes) -> Path:

@@ -1,9 +1,11 @@
-"""How far a long command is, on standard error: runs done, and the time left."""
+"""How far a long command is, on standard error: runs done and the time left, or evaluations."""
 
 from __future__ import annotations
 
+import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, TextIO
 
 from outweigh.experiments.spec import Run
@@ -110,3 +112,36 @@ def as_time(seconds: float) -> str:
     if whole < 3600:
         return f"{whole // 60} min {whole % 60} s"
     return f"{whole // 3600} h {whole % 3600 // 60} min"
+
+
+@contextmanager
+def sparing_progress(stream: TextIO) -> Iterator[None]:
+    """Say on a long fit how far it is, from what the estimator logs."""
+    logger = logging.getLogger("outweigh")
+    handler = _Sparingly(stream)
+    level = logger.level
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(level)
+
+
+class _Sparingly(logging.Handler):
+    """Shows one message every few seconds, the first after as long."""
+
+    def __init__(self, stream: TextIO, interval: float = 3.0) -> None:
+        super().__init__()
+        self._stream = stream
+        self._interval = interval
+        self._last = time.monotonic()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write the message if it is time."""
+        now = time.monotonic()
+        if now - self._last >= self._interval:
+            self._last = now
+            self._stream.write(f"{record.getMessage()}\n")
+            self._stream.flush()

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import argparse
+from typing import Any
 
 import numpy as np
 
 from outweigh.cli.exit_codes import OK
-from outweigh.cli.fit import _clean, _notes, _short, _unescaped
 from outweigh.cli.outputs import check_outputs, write
-from outweigh.io import DataError, named_frame, read_table, weights_frame
+from outweigh.cli.reading import notes_on, read_rows, scheduler_of
+from outweigh.cli.text import clean, short
+from outweigh.io import DataError, named_frame, weights_frame
 from outweigh.model_file import load_model
 
 __all__ = ["score"]
@@ -22,29 +24,25 @@ def score(arguments: argparse.Namespace) -> int:
     if arguments.out and not arguments.out.lower().endswith(".csv"):
         raise DataError(f"--out: {arguments.out}: the name must end in .csv")
     check_outputs({"--out": arguments.out}, arguments.file, arguments.force)
+    with scheduler_of(arguments):
+        return _score(arguments)
+
+
+def _score(arguments: argparse.Namespace) -> int:
     model = load_model(arguments.model)
     names = [str(name) for name in getattr(model, "feature_names_in_", ())]
-    table = read_table(
-        arguments.file,
-        columns=names or None,
-        id_column=arguments.id_column,
-        drop_missing=arguments.drop_missing,
-        delimiter=_unescaped(arguments.delimiter),
-        max_gigabytes=arguments.max_gigabytes,
-        min_rows=1,
-    )
-    rows = named_frame(table.values, table.columns, table.labels) if names else table.values
+    table = read_rows(arguments, names or None, min_rows=1)
+    rows: Any = table.values
+    if names and table.lazy:
+        # The columns were chosen by name; a Dask array does not carry the names on.
+        del model.feature_names_in_
+    elif names:
+        rows = named_frame(table.values, table.columns, table.labels)
     found = model.explain(rows)
     n = len(table.labels)
-    print(f"{type(model).__name__} from {arguments.model} on {table.source}: {n:,} rows")
-    for note in _notes(table):
-        print(f"  {note}")
-    print(f"\n{len(found):,} of {n:,} rows ({len(found) / n:.1%}) are distrusted.")
-    labels = [table.labels[i] for i in found.rows]
-    for i in range(min(len(found), _ROWS)):
-        print(f"  {_short(labels[i])}  {_clean(found.reasons(i))}")
+    # Files first: whoever reads the summary may leave, as `| head` does.
     if arguments.out:
-        scores = model.score_samples(rows)
+        scores = np.asarray(model.score_samples(rows))
         flagged = np.zeros(n, dtype=bool)
         flagged[found.rows] = True
         frame = weights_frame(
@@ -53,5 +51,14 @@ def score(arguments: argparse.Namespace) -> int:
         reasons = {int(row): found.reasons(i) for i, row in enumerate(found.rows)}
         frame["reasons"] = [reasons.get(i, "") for i in range(n)]
         write(arguments.out, frame.to_csv(index=False))
+    print(f"{type(model).__name__} from {arguments.model} on {table.source}: {n:,} rows")
+    for note in notes_on(table):
+        print(f"  {note}")
+    print(f"\n{len(found):,} of {n:,} rows ({len(found) / n:.1%}) are distrusted.")
+    labels = [table.labels[i] for i in found.rows]
+    width = max([len(short(label)) for label in labels[:_ROWS]], default=0)
+    for i in range(min(len(found), _ROWS)):
+        print(f"  {short(labels[i]):<{width}}  {clean(found.reasons(i))}")
+    if arguments.out:
         print(f"\nWritten: {arguments.out}")
     return OK

@@ -81,7 +81,8 @@ class ComponentsDisplay:
             ax.set_xlabel("feature")
         ax.axhline(0.0, color=LINE, linewidth=0.6)
         ax.set_ylabel("loading")
-        ax.legend(loc="best")
+        if len(self.components) > 1:
+            ax.legend(loc="best")
         self.ax_ = ax
         self.figure_ = ax.figure
         return self
@@ -140,8 +141,8 @@ class OutlierMapDisplay:
         _refuse_means(estimator)
         pca: Any = estimator
         display = cls(
-            pca.score_distances(X),
-            pca.orthogonal_distances(X),
+            np.asarray(pca.score_distances(X)),
+            np.asarray(pca.orthogonal_distances(X)),
             pca.score_cutoff_,
             pca.orthogonal_cutoff_,
             np.asarray(pca.predict(X) == -1),

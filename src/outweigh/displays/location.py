@@ -104,8 +104,8 @@ class LocationDisplay:
                     label="set to zero")  # fmt: skip
         ax.axvline(0.0, color=LINE, linewidth=0.6)
         ax.set_yticks(places, [plain_text(self.names[j]) for j in shown])
-        relative = ", relative to the robust one" if self.support is None else ""
-        ax.set(xlabel=f"mean{relative}, in units of each feature's noise")
+        what = "mean less the robust one" if self.support is None else "mean"
+        ax.set(xlabel=f"{what}, in units of the noise")
         ax.margins(y=0.06)
         ax.legend(loc="best")
         self.ax_ = ax

@@ -23,6 +23,7 @@ __all__ = [
     "effective_entries",
     "entries_read_out",
     "fix_signs",
+    "largest_of",
     "orthonormal",
     "top_eigenvectors",
 ]
@@ -251,8 +252,7 @@ def count_significant(
     """
     d = excess.shape[0]
     start = SparseReader((max(1, min(_START_ENTRIES, d)),) * n_components)
-    # What the largest of d Gaussians exceeds with probability 0.05.
-    largest = -float(ndtri(0.05 / (2.0 * d)))
+    largest = largest_of(d)
     counts = []
     for u in start.initial(excess, samples, sample_weight).T:
         for _ in range(_THRESHOLD_STEPS):
@@ -265,6 +265,11 @@ def count_significant(
             u = kept / length
         counts.append(max(1, int(np.count_nonzero(u))) if length > 0.0 else 1)
     return tuple(counts)
+
+
+def largest_of(count: int) -> float:
+    """Return what the largest magnitude of `count` Gaussians exceeds with probability 0.05."""
+    return -float(ndtri(0.05 / (2.0 * count)))
 
 
 def effective_entries(vector: Array) -> int:

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, OutlierMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from outweigh.estimators.base import RobustEstimator
@@ -17,7 +17,7 @@ from outweigh.protocols import Array
 __all__ = ["ContaminationSearch"]
 
 
-class ContaminationSearch(MetaEstimatorMixin, BaseEstimator):
+class ContaminationSearch(OutlierMixin, MetaEstimatorMixin, BaseEstimator):
     """The smallest contamination at which an estimator reaches the level of clean data.
 
     If the guess is too small, the weights found score much more than clean data does (footnote to
@@ -43,6 +43,11 @@ class ContaminationSearch(MetaEstimatorMixin, BaseEstimator):
         Whether the level of clean data was reached at all.
     trials_ : list of tuple (contamination, objective, clean)
         In the order tried.
+    offset_ : float
+        That of `estimator_`: ``predict`` flags rows whose score is below it.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features,)
+        Where the features of X have names.
 
     Examples
     --------
@@ -117,6 +122,23 @@ class ContaminationSearch(MetaEstimatorMixin, BaseEstimator):
         self.feasible_ = feasible
         self.trials_ = trials
         return self
+
+    @property
+    def offset_(self) -> float:
+        """The threshold of `estimator_`."""
+        check_is_fitted(self)
+        return self.estimator_.offset_
+
+    @property
+    def n_features_in_(self) -> int:
+        """How many features the rows have."""
+        # An AttributeError before fit, as scikit-learn asks of this name.
+        return int(self.estimator_.n_features_in_)
+
+    @property
+    def feature_names_in_(self) -> NDArray[np.object_]:
+        """The names of the features."""
+        return np.asarray(self.estimator_.feature_names_in_, dtype=object)
 
     def score_samples(self, X: ArrayLike) -> Array:
         """Return the scores of `estimator_`: lower is less trusted."""

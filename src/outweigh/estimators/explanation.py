@@ -88,7 +88,7 @@ class Explanation:
     def __str__(self) -> str:
         if not len(self):
             return "no row is distrusted"
-        lines = [f"{len(self)} rows are distrusted:"]
+        lines = [f"{len(self)} rows are distrusted:" if len(self) > 1 else "1 row is distrusted:"]
         for position in range(min(len(self), _SHOWN_ROWS)):
             lines.append(f"  {self.labels[position]}: {self.reasons(position)}")
         if len(self) > _SHOWN_ROWS:

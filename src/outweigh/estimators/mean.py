@@ -308,15 +308,17 @@ class RobustSparseMean(MeanEstimator):
             callback=self._log,
         )
 
-    def _fit_rows(self, X: Rows, sample_weight: Array) -> None:
-        if self.n_nonzero != "auto" and int(self.n_nonzero) > X.shape[1]:
+    def _validate_rows(self, X: ArrayLike, sample_weight: ArrayLike | None) -> tuple[Rows, Array]:
+        rows, weight = super()._validate_rows(X, sample_weight)
+        d = rows.shape[1]
+        if self.n_nonzero != "auto" and int(self.n_nonzero) > d:
             warnings.warn(
-                f"n_nonzero={self.n_nonzero} is larger than the number of features {X.shape[1]}; "
-                f"{X.shape[1]} is used",
+                f"n_nonzero={self.n_nonzero} is larger than the number of features {d}; {d} is "
+                "used",
                 UserWarning,
                 stacklevel=3,
             )
-        super()._fit_rows(X, sample_weight)
+        return rows, weight
 
     @property
     def _nonzero(self) -> Array:

@@ -60,8 +60,8 @@ class MeanEstimator(RobustEstimator):
         known = reference_covariance(self.covariance, X.shape[1])
         if known is not None and (scale is None or (isinstance(scale, str) and scale == "auto")):
             scale = np.sqrt(np.diagonal(known))
-        standardizer, centre, location = standardizer_for(rows, weight, scale)
-        warn_constant(standardizer.columns, X.shape[1])
+        standardizer, centre, location, varying = standardizer_for(rows, weight, scale)
+        warn_constant(varying, X.shape[1])
         if known is not None:
             standardizer = replace(standardizer, whitener=whitener_on(known, standardizer.columns))
         prepared = prepare(rows, weight, standardizer, centre)

@@ -11,11 +11,19 @@ from outweigh.estimators.search import SOLVERS
 
 __all__ = ["COMMON", "N_COMPONENTS", "N_NONZERO", "N_NONZERO_EACH", "SEARCH"]
 
+
+class _Zero(Options):
+    """The number zero, which False is not."""
+
+    def is_satisfied_by(self, val: object) -> bool:
+        return not isinstance(val, bool) and bool(super().is_satisfied_by(val))
+
+
 COMMON: dict[str, Any] = {
     "contamination": [
         StrOptions({"auto"}),
         Interval(Real, 0.0, 0.5, closed="neither"),
-        Options(Real, {0.0}),
+        _Zero(Real, {0.0}),
     ],
     "scale": [StrOptions({"auto", "mad"}), "array-like", None],
     "covariance": ["array-like", HasMethods(["fit"]), None],

@@ -37,6 +37,12 @@ class RobustPCA(ComponentsEstimator):
         None keeps the units of X and estimates one noise level for all features. "mad" divides
         each feature by its median absolute deviation, "auto" only where the features are not of
         unit noise, an array by its entries. Components are unit vectors in the units of X.
+    covariance : array of shape (n_features, n_features), fitted estimator or None, default=None
+        The covariance R of the *noise* alone, where it is known, as from blank measurements: an
+        array, or an estimator with ``covariance_`` fitted on rows of noise. Clean rows then have
+        the covariance :math:`\sigma^2 R + B`, and the components are the leading eigenvectors of
+        B; a common factor of R does not matter. The default scale is the root of its diagonal;
+        with another scale only its correlations are used. None takes R to be the identity.
     assume_centered : bool, default=False
         Whether the clean rows have mean zero: M_w instead of S_w, and no mean is subtracted.
     solver : {"polyak", "backtracking", "constant", "mirror"}, default="polyak"
@@ -119,6 +125,7 @@ class RobustPCA(ComponentsEstimator):
         *,
         contamination: float | str = "auto",
         scale: str | ArrayLike | None = None,
+        covariance: object = None,
         assume_centered: bool = False,
         solver: str = "polyak",
         refit: bool = True,
@@ -132,6 +139,7 @@ class RobustPCA(ComponentsEstimator):
         self.n_components = n_components
         self.contamination = contamination
         self.scale = scale
+        self.covariance = covariance
         self.assume_centered = assume_centered
         self.solver = solver
         self.refit = refit
@@ -167,6 +175,8 @@ class RobustSparsePCA(ComponentsEstimator):
         The largest share of rows that may be wrong. "auto" estimates it.
     scale : {"auto", "mad"}, array of shape (n_features,) or None, default=None
         As in `RobustPCA`; the support is chosen in scaled units.
+    covariance : array of shape (n_features, n_features), fitted estimator or None, default=None
+        As in `RobustPCA`; the components beyond it are sparse in the features themselves.
     assume_centered : bool, default=False
         Whether the clean rows have mean zero: M_w instead of S_w, and no mean is subtracted.
     solver : {"polyak", "backtracking", "constant", "mirror"}, default="polyak"
@@ -250,6 +260,7 @@ class RobustSparsePCA(ComponentsEstimator):
         *,
         contamination: float | str = "auto",
         scale: str | ArrayLike | None = None,
+        covariance: object = None,
         assume_centered: bool = False,
         solver: str = "polyak",
         refit: bool = True,
@@ -264,6 +275,7 @@ class RobustSparsePCA(ComponentsEstimator):
         self.n_nonzero = n_nonzero
         self.contamination = contamination
         self.scale = scale
+        self.covariance = covariance
         self.assume_centered = assume_centered
         self.solver = solver
         self.refit = refit

@@ -10,10 +10,12 @@ from scipy.special import ndtri
 from scipy.stats import chi2
 from scipy.stats import f as f_law
 
+from outweigh.estimators.preparation import Standardizer
+from outweigh.moments import DenseSamples
 from outweigh.protocols import Array, Samples
 from outweigh.separation import weighted_quantile
 
-__all__ = ["Distances", "distances_for"]
+__all__ = ["DistanceScore", "Distances", "distances_for"]
 
 _LEVEL = 0.975
 _MAD_TO_SD = 1.4826
@@ -81,6 +83,27 @@ class Distances:
         limit = max(np.sqrt(wide) / self.score_cutoff, 1.0)
         inside = self.score(samples) / self.score_cutoff > limit
         return np.asarray(inside | (self.orthogonal(samples) > self.orthogonal_cutoff))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DistanceScore:
+    """A score for rows whose noise is not white: minus the larger distance, in cut-offs."""
+
+    standardizer: Standardizer
+    distances: Distances
+
+    def __call__(self, X: NDArray[np.floating]) -> Array:
+        """Return the score of each row of X, at most 0; lower is less trusted."""
+        return -self.distances.combined(DenseSamples(self.standardizer.apply(X)))
+
+    def contributions(self, X: NDArray[np.floating]) -> tuple[Array, Array]:
+        """Return how much each column counts against each row, and how far out it is there."""
+        white = self.standardizer.apply(X) - self.distances.centre
+        whitener = self.standardizer.whitener
+        if whitener is None:
+            return np.square(white) + np.finfo(float).tiny, white
+        away = np.asarray(np.linalg.solve(whitener, white.T).T, dtype=np.float64)
+        return np.maximum(away * (white @ whitener), 0.0) + np.finfo(float).tiny, away
 
 
 def distances_for(

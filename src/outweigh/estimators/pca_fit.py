@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from outweigh.capped_simplex import CappedSimplex
 from outweigh.certificates import Certificate, stationarity, theorem_stationarity
@@ -15,10 +14,12 @@ from outweigh.estimators.components import (
     SparseReader,
     count_significant,
     effective_entries,
+    largest_of,
 )
+from outweigh.estimators.pca_beyond import Beyond, BeyondReader, level_beside
 from outweigh.estimators.pca_coloured import fit_coloured
 from outweigh.estimators.pca_descent import Descent, PCAProblem, fit_plain, fit_white
-from outweigh.estimators.pca_distances import Distances, distances_for
+from outweigh.estimators.pca_distances import DistanceScore, distances_for
 from outweigh.estimators.pca_space import (
     Coordinates,
     PCASpace,
@@ -32,7 +33,7 @@ from outweigh.estimators.scoring import RowScore, row_score
 from outweigh.estimators.search import SearchOptions
 from outweigh.estimators.weighting import AUTO_BOUND
 from outweigh.forms import Form
-from outweigh.moments import DenseSamples, Rows
+from outweigh.moments import Rows
 from outweigh.noise_floor import NoiseFloor
 from outweigh.norms import KyFan
 from outweigh.objectives import MomentObjective
@@ -56,9 +57,12 @@ class PCACertificate(Certificate):
         Whether the noise looked white, so that there is a level of clean data to compare with. The
         objective is then the norm of what the components leave; else it is the sum of the leading
         variances.
+    known : bool
+        Whether the covariance of the noise was given; white then means as it says.
     """
 
     white: bool = True
+    known: bool = False
 
     @property
     def clean(self) -> bool:
@@ -70,28 +74,12 @@ class PCACertificate(Certificate):
         """One sentence for a person."""
         if self.white:
             return super().verdict
+        noise = "not as `covariance` says" if self.known else "not white"
         return (
-            f"the noise is not white, or there are too few rows or features to tell, so there is "
+            f"the noise is {noise}, or there are too few rows or features to tell, so there is "
             f"no level of clean data to compare with: "
             f"{self.removed:.1%} of the weight removed by distance from the bulk"
         )
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class DistanceScore:
-    """A score for rows whose noise is not white: minus the larger distance, in cut-offs."""
-
-    standardizer: Standardizer
-    distances: Distances
-
-    def __call__(self, X: NDArray[np.floating]) -> Array:
-        """Return the score of each row of X, at most 0; lower is less trusted."""
-        return -self.distances.combined(DenseSamples(self.standardizer.apply(X)))
-
-    def contributions(self, X: NDArray[np.floating]) -> tuple[Array, Array]:
-        """Return how much each column counts against each row, and how far out it is there."""
-        away = self.standardizer.apply(X) - self.distances.centre
-        return np.square(away) + np.finfo(float).tiny, away
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +93,7 @@ class PCASettings:
     centred: bool
     refit: bool
     options: SearchOptions
+    covariance: Array | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -139,17 +128,18 @@ def fit_pca(
     FittedPCA
     """
     bound = AUTO_BOUND if settings.contamination is None else settings.contamination
-    space, first = prepare_pca(rows, sample_weight, settings.scale, bound, settings.centred)
-    return replace(_fit_in(space, sample_weight, settings, bound, callback), first=first)
+    space, first = prepare_pca(
+        rows, sample_weight, settings.scale, bound, settings.centred, settings.covariance
+    )
+    found = replace(_fit_in(space, sample_weight, settings, callback), first=first)
+    return found if settings.covariance is None else _beyond(found, sample_weight, settings)
 
 
 def _fit_in(
-    space: PCASpace,
-    sample_weight: Array,
-    settings: PCASettings,
-    bound: float,
-    callback: Callback | None,
+    space: PCASpace, sample_weight: Array, settings: PCASettings, callback: Callback | None
 ) -> FittedPCA:
+    """Fit in a space: by descent where its noise is white, else by volume."""
+    bound = AUTO_BOUND if settings.contamination is None else settings.contamination
     span = spanned(space, sample_weight)
     reference = _reference(space, sample_weight, bound)
     moment = span.samples.moment(reference, centred=settings.centred)
@@ -160,12 +150,54 @@ def _fit_in(
     if not white:
         return _fit_by_volume(space, span, sample_weight, settings)
     found = _fit_by_descent(space, span, sample_weight, settings, callback)
-    level = float(np.sqrt(np.median(space.samples.variances(found.weights))))
+    if settings.covariance is None:
+        level = float(np.sqrt(np.median(space.samples.variances(found.weights))))
+    else:
+        level = level_beside(found.samples, found.weights, found.components.T)
     if abs(level**2 - 1.0) > _LEVEL_TOLERANCE and level > 0.0:
         space = space.rescaled(level)
         span = spanned(space, sample_weight)
         found = _fit_by_descent(space, span, sample_weight, settings, callback)
     return found
+
+
+def _beyond(found: FittedPCA, sample_weight: Array, settings: PCASettings) -> FittedPCA:
+    """Return the fit with components of the features in place of those of the whitened rows."""
+    whitener = found.standardizer.whitener
+    assert whitener is not None
+    matrix = found.samples.moment(found.weights, centred=settings.centred, reference=1.0)
+    beyond = Beyond(whitener, found.standardizer.scale)
+    directions = found.components.T
+    found = replace(found, certificate=replace(found.certificate, known=True))
+    if settings.n_nonzero is None:
+        return replace(found, components=beyond.dense(matrix, directions).T)
+    counts = _fitting(settings.n_nonzero, found.samples.n_features)
+    if not counts and not found.certificate.white:
+        counts = tuple(effective_entries(column) for column in beyond.dense(matrix, directions).T)
+    limit = _standing_out(found.samples.n_features, found.weights, sample_weight)
+    excess = matrix.restrict(np.arange(matrix.n_features))
+    return replace(found, components=beyond.sparse(excess, directions, counts, limit).T)
+
+
+def _standing_out(n_features: int, weights: Array, sample_weight: Array) -> float:
+    n_effective = 1.0 / float(np.sum(weights**2 / sample_weight))
+    return largest_of(n_features) / float(np.sqrt(n_effective))
+
+
+def _reader(
+    counts: tuple[int, ...],
+    space: PCASpace,
+    where: Coordinates,
+    sample_weight: Array,
+    settings: PCASettings,
+) -> SparseReader:
+    whitener = space.standardizer.whitener
+    if whitener is None or where.columns is not None:
+        return SparseReader(counts)
+    d = space.samples.n_features
+    limit = _standing_out(d, sample_weight / sample_weight.sum(), sample_weight)
+    in_features = _fitting(settings.n_nonzero or (), d)
+    return BeyondReader(counts, Beyond(whitener, space.standardizer.scale), in_features, limit)
 
 
 def _reference(space: PCASpace, sample_weight: Array, bound: float) -> Array:
@@ -187,7 +219,8 @@ def _fit_by_descent(
     bound = AUTO_BOUND if settings.contamination is None else settings.contamination
     reference = _reference(space, sample_weight, bound)
     where = screened(space, reference)
-    if settings.n_nonzero:
+    # What is sparse in the features has more entries in whitened rows; they are counted.
+    if settings.n_nonzero and settings.covariance is None:
         reader = SparseReader(_fitting(settings.n_nonzero, where.samples.n_features))
         return _descend(space, where, sample_weight, reader, settings, callback)
     problem = _problem(space, where, sample_weight, settings.centred)
@@ -199,7 +232,8 @@ def _fit_by_descent(
         float(sample_weight.sum()),
     )
     for _ in range(_COUNTS):
-        found = _descend(space, where, sample_weight, SparseReader(counts), settings, callback)
+        reader = _reader(counts, space, where, sample_weight, settings)
+        found = _descend(space, where, sample_weight, reader, settings, callback)
         before = counts
         counts = count_significant(
             problem.excess(found.weights),
@@ -310,7 +344,7 @@ def _fit_by_volume(
         settings.centred,
     )
     components = span.lift(found.components)
-    if settings.n_nonzero is not None:
+    if settings.n_nonzero is not None and settings.covariance is None:
         components = _sparse_components(space, components, found.weights, settings)
     distances = distances_for(
         space.samples, found.weights, span.lift(found.leading), settings.centred, sample_weight

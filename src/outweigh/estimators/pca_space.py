@@ -14,6 +14,7 @@ from outweigh.estimators.preparation import (
     rows_for_scale,
     spread_rows,
 )
+from outweigh.estimators.reference import whitener_on
 from outweigh.forms import Form
 from outweigh.moments import Rows
 from outweigh.moments.span import column_energy, in_memory, in_span
@@ -91,6 +92,7 @@ def prepare_pca(
     scale: str | Array | None,
     contamination: float,
     centred: bool,
+    covariance: Array | None = None,
 ) -> tuple[PCASpace, Array]:
     """Bring rows to the units of their noise level and zero those that are absurdly far out.
 
@@ -106,6 +108,8 @@ def prepare_pca(
         At most this share of the sample weight is pruned.
     centred : bool
         Whether the origin is free; else it is zero.
+    covariance : ndarray of shape (d, d), optional
+        Of the noise; the rows are whitened by its correlations.
 
     Returns
     -------
@@ -126,6 +130,8 @@ def prepare_pca(
     columns = np.flatnonzero(seen.varies if centred else seen.varies | (seen.first != 0.0))
     part, weight = spread_rows(rows, sample_weight, seen.keys, rows_for_scale(columns.size))
     standardizer = _standardizer(part[:, columns], weight, scale, centred, columns)
+    if covariance is not None:
+        standardizer = replace(standardizer, whitener=whitener_on(covariance, columns))
     level = _noise_level(standardizer.apply(part), weight)
     if not _SMALLEST_LEVEL < float(np.max(level * standardizer.scale)) < _LARGEST_LEVEL:
         raise ValueError(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,8 +15,10 @@ from sklearn.utils.validation import check_array, check_is_fitted
 from outweigh.estimators.base import RobustEstimator, warn_constant
 from outweigh.estimators.components import fix_signs, orthonormal
 from outweigh.estimators.input import each_row
-from outweigh.estimators.pca_distances import Distances, distances_for
-from outweigh.estimators.pca_fit import DistanceScore, FittedPCA, PCASettings, fit_pca
+from outweigh.estimators.pca_beyond import feature_variances
+from outweigh.estimators.pca_distances import Distances, DistanceScore, distances_for
+from outweigh.estimators.pca_fit import FittedPCA, PCASettings, fit_pca
+from outweigh.estimators.reference import reference_covariance
 from outweigh.estimators.scoring import RowScore
 from outweigh.moments import DenseSamples, Rows
 from outweigh.protocols import Array, Indices
@@ -24,12 +27,14 @@ __all__ = ["ComponentsEstimator"]
 
 # Squares of what lies beyond would overflow; such rows are outliers by any measure.
 _LARGEST = 1e140
+_ROWS_AT_A_TIME = 4096
 
 
 class ComponentsEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RobustEstimator):
     """The fit template and the methods of both."""
 
     n_components: int
+    covariance: object
     assume_centered: bool
     components_: Array
     mean_: Array
@@ -56,6 +61,9 @@ class ComponentsEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Rob
             if self.scale is None or isinstance(self.scale, str)
             else np.asarray(self.scale, dtype=np.float64)
         )
+        known = reference_covariance(self.covariance, d)
+        if known is not None and (scale is None or (isinstance(scale, str) and scale == "auto")):
+            scale = np.sqrt(np.diagonal(known))
         settings = PCASettings(
             n_components=int(self.n_components),
             n_nonzero=wanted,
@@ -64,6 +72,7 @@ class ComponentsEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Rob
             centred=not self.assume_centered,
             refit=bool(self.refit),
             options=self._options(1),
+            covariance=known,
         )
         found = fit_pca(rows, weight, settings, self._log)
         if not self.assume_centered:
@@ -96,16 +105,21 @@ class ComponentsEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Rob
     def _set_components(self, found: FittedPCA, sample_weight: Array, n_features: int) -> None:
         standardizer, weights = found.standardizer, found.weights
         centred = not self.assume_centered
-        centre = found.samples.mean(weights) if centred else np.zeros(found.samples.n_features)
+        samples, whitener = found.samples, standardizer.whitener
+        centre = samples.mean(weights) if centred else np.zeros(samples.n_features)
         self.mean_ = np.zeros(n_features)
-        self.mean_[standardizer.columns] = standardizer.origin + standardizer.scale * centre
+        self.mean_[standardizer.columns] = standardizer.restore(centre)
         if centred:
             constant = np.setdiff1d(np.arange(n_features), standardizer.columns)
             self.mean_[constant] = found.first[constant]
         rows = found.components * standardizer.scale
         rows = _completed(rows / np.linalg.norm(rows, axis=1, keepdims=True), self.n_components)
-        along = found.samples.project((rows * standardizer.scale).T)
-        along = along - centre @ (rows * standardizer.scale).T
+        directions = (rows * standardizer.scale).T
+        if whitener is not None:
+            # The products of features with these are those of whitened rows with R^(1/2) times.
+            directions = np.asarray(np.linalg.solve(whitener, directions), dtype=np.float64)
+        along = samples.project(directions)
+        along = along - centre @ directions
         # The unbiased variance for equal weights, as scikit-learn's PCA has it.
         n_effective = 1.0 / float(np.sum(weights**2 / sample_weight))
         unbiased = n_effective / max(n_effective - 1.0, 1.0) if centred else 1.0
@@ -115,9 +129,15 @@ class ComponentsEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Rob
         components[:, standardizer.columns] = rows[order]
         self.components_ = fix_signs(components)
         self.explained_variance_ = variances
-        spread = found.samples.variances(weights)
+        if whitener is None:
+            spread = samples.variances(weights)
+        else:
+            spread = feature_variances(samples, weights, whitener)
         if not centred:
-            spread = spread + found.samples.mean(weights) ** 2
+            # About zero; the origin is zero then.
+            spread = (
+                spread + (standardizer.restore(samples.mean(weights)) / standardizer.scale) ** 2
+            )
         total = unbiased * float(spread @ standardizer.scale**2)
         left = max(total - float(variances.sum()), 0.0)
         self.explained_variance_ratio_ = variances / total if total > 0 else variances
@@ -125,7 +145,7 @@ class ComponentsEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Rob
         if n_features == self.n_components:
             self.noise_variance_ = 0.0
         self.scale_ = np.ones(n_features)
-        if self.scale is not None:
+        if self.scale is not None or self.covariance is not None:
             level = found.standardizer.scale
             self.scale_[standardizer.columns] = level
 
@@ -161,6 +181,7 @@ class ComponentsEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Rob
         Returns
         -------
         ndarray of shape (n_samples, n_features)
+            float32 for float32 scores.
         """
         check_is_fitted(self)
         scores = check_array(X, dtype=[np.float64, np.float32], input_name="X")
@@ -210,6 +231,11 @@ class ComponentsEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Rob
         parts, deviations = self._row_score.contributions(X)
         return parts, deviations, self._row_score.standardizer.columns
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
     @property
     def _n_features_out(self) -> int:
         return int(self.components_.shape[0])
@@ -224,8 +250,13 @@ class Projection:
 
     def __call__(self, rows: NDArray[np.floating]) -> NDArray[np.floating]:
         """Return the scores, in the precision of the rows."""
-        scores = (rows - self.mean) @ self.components.T
-        return np.asarray(scores.astype(rows.dtype, copy=False))
+        scores = np.empty((rows.shape[0], self.components.shape[0]), dtype=rows.dtype)
+        # In double precision, a part of the rows at a time: far from zero the difference from the
+        # mean would lose its digits in single precision, and a copy of all rows may be too much.
+        for start in range(0, rows.shape[0], _ROWS_AT_A_TIME):
+            part = slice(start, start + _ROWS_AT_A_TIME)
+            scores[part] = (rows[part] - self.mean) @ self.components.T
+        return scores
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -115,7 +115,7 @@ def standardizer_for(
     rows: Rows,
     sample_weight: Array,
     scale: str | Array | None,
-) -> tuple[Standardizer, Array, Array]:
+) -> tuple[Standardizer, Array, Array, NDArray[np.intp]]:
     """Return the map to the units of the noise, before any weights are known.
 
     Parameters
@@ -133,6 +133,8 @@ def standardizer_for(
         In the units of X.
     first : ndarray of shape (d,)
         The first row, which holds the constants.
+    varying : ndarray of int
+        The columns that vary.
     """
     given = np.ones(rows.shape[1])
     if scale is not None and not isinstance(scale, str):
@@ -158,7 +160,7 @@ def standardizer_for(
     # Second moments do not depend on the origin: a near one is not worth a copy of X.
     near = bool(np.all(np.abs(centre) <= _NEAR_ORIGIN * scales))
     origin = np.zeros_like(centre) if near else centre
-    return Standardizer(columns, origin, scales), centre, seen.first
+    return Standardizer(columns, origin, scales), centre, seen.first, np.flatnonzero(seen.varies)
 
 
 def prepare(

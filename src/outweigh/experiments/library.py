@@ -220,10 +220,10 @@ def _quick(fields: Fields, task: str, parameter: str) -> Quick:
 def _check_point(fields: Fields, experiment: Experiment, point: Point) -> None:
     """Refuse a point that no data can have, before anything runs."""
     where = f"at {experiment.parameter} = {point.x:g}"
-    for name in ("n_samples", "n_features", "n_nonzero"):
+    for name, least in (("n_samples", 2), ("n_features", 1), ("n_nonzero", 1)):
         count = getattr(point, name)
-        if count is not None and count < 1:
-            fields.fail(name, f"must be at least 1, got {count} {where}")
+        if count is not None and count < least:
+            fields.fail(name, f"must be at least {least}, got {count} {where}")
     if point.n_nonzero is not None and point.n_nonzero > point.n_features:
         fields.fail(
             "n_nonzero",

@@ -29,7 +29,7 @@ class Fitted:
     ----------
     estimator : estimator
         Fitted on `X`.
-    X : ndarray of shape (n, d)
+    X : ndarray of shape (n, d), or a Dask array
     labels : sequence of str
         A name for each row.
     names : sequence of str
@@ -43,7 +43,7 @@ class Fitted:
     """
 
     estimator: RobustEstimator
-    X: Array
+    X: Any
     labels: Sequence[str]
     names: Sequence[str]
     source: str = "data"
@@ -85,12 +85,12 @@ class Fitted:
     @cached_property
     def scores(self) -> Array:
         """The score of each row."""
-        return self.estimator.score_samples(self.rows)
+        return np.asarray(self.estimator.score_samples(self.rows))
 
     @property
     def rows(self) -> Any:
         """The rows as the estimator saw them: with names if it was given names."""
-        if not hasattr(self.estimator, "feature_names_in_"):
+        if not isinstance(self.X, np.ndarray) or not hasattr(self.estimator, "feature_names_in_"):
             return self.X
         from outweigh.io import named_frame
 
@@ -147,7 +147,11 @@ class Fitted:
         """What to do where the level of clean data was not reached."""
         again = "a higher --contamination if more rows may be wrong"
         if not self.is_mean:
-            return f"What to do: look at the pictures and the distrusted rows, and try {again}."
+            return (
+                "What to do: look at the pictures and the distrusted rows; fit again with "
+                "--trusted FILE (rows of noise alone, such as blank measurements) if there are "
+                f"any; or with {again}."
+            )
         return (
             "What to do: if the columns are correlated, fit again with --trusted FILE (rows that "
             "you trust) or --covariance FILE; if their noise differs, with --scale mad; or with "

@@ -86,33 +86,28 @@ def _verdict(fitted: Fitted) -> str:
 
 
 def _pictures(fitted: Fitted) -> str:
-    est, X = fitted.estimator, fitted.rows
+    est, names = fitted.estimator, [str(name) for name in fitted.names]
     try:
         ax = new_figure()
     except ImportError as error:
         return f'<section><p class="note">No pictures: {_text(str(error))}</p></section>'
-    shown: list[tuple[str, Any]] = [
-        ("Weight of each row", WeightsDisplay.from_estimator(est, X, ax)),
-        (
-            "The descent against the level of clean data",
-            TraceDisplay.from_estimator(est, X, new_figure()),
-        ),
-    ]
+    # From what is known of the fit already: the rows may be many, and are not read again.
+    flagged = np.zeros(len(fitted.labels), dtype=bool)
+    flagged[fitted.explanation.rows] = True
+    cap = 1.0 / (1.0 - float(est.contamination_bound_))
+    weights = WeightsDisplay(est.weights_ * flagged.size, flagged, cap).plot(ax)
+    shown: list[tuple[str, Any]] = [("Weight of each row", weights)]
+    if est.trace_ or fitted.is_mean:
+        trace = TraceDisplay.from_estimator(est, None, new_figure())
+        shown.append(("The descent against the level of clean data", trace))
     if fitted.is_mean:
-        shown.insert(
-            0,
-            (
-                "The estimate beside the plain mean",
-                LocationDisplay.from_estimator(est, X, new_figure(5.0, 4.0)),
-            ),
-        )
+        location, plain = est.location_ / est.scale_, fitted.plain_mean / est.scale_
+        display = LocationDisplay(location, plain, getattr(est, "support_", None), names)
+        shown.insert(0, ("The estimate beside the plain mean", display.plot(new_figure(5.0, 4.0))))
     else:
-        shown[0:0] = [
-            ("Components", ComponentsDisplay.from_estimator(est, X, new_figure(5.0, 4.0))),
-            ("Outlier map", OutlierMapDisplay.from_estimator(est, X, new_figure())),
-        ]
-        if not est.trace_:
-            shown.pop()
+        loadings = ComponentsDisplay(est.components_, names).plot(new_figure(5.0, 4.0))
+        rows = OutlierMapDisplay.from_estimator(est, fitted.rows, new_figure())
+        shown[0:0] = [("Components", loadings), ("Outlier map", rows)]
     figures = "".join(
         f'<figure><img alt="{_text(caption)}" src="data:image/png;base64,{_encoded(display.ax_)}">'
         f"<figcaption>{_text(caption)}</figcaption></figure>"

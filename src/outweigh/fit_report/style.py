@@ -10,8 +10,8 @@ __all__ = ["PAGE", "SCRIPT", "SCRIPT_HASH", "STYLE"]
 STYLE = """
 :root{color-scheme:light dark;--ink:#1b1b1b;--soft:#5a5a5a;--paper:#fff;--line:#ddd;--good:#e7f4ea;
 --good-edge:#2e7d43;--care:#fdf1dd;--care-edge:#b26a00}
-@media(prefers-color-scheme:dark){:root{--ink:#e8e8e8;--soft:#a8a8a8;--paper:#161616;--line:#383838;
---good:#16301d;--good-edge:#5fb878;--care:#38290f;--care-edge:#e0a243}}
+@media screen and (prefers-color-scheme:dark){:root{--ink:#e8e8e8;--soft:#a8a8a8;--paper:#161616;
+--line:#383838;--good:#16301d;--good-edge:#5fb878;--care:#38290f;--care-edge:#e0a243}}
 *{box-sizing:border-box}
 body{margin:0 auto;max-width:62rem;padding:1rem;background:var(--paper);color:var(--ink);
 font:16px/1.5 system-ui,sans-serif;overflow-wrap:anywhere}
@@ -25,11 +25,9 @@ border-radius:0 .4rem .4rem 0}
 .facts b{font-size:1.2rem;display:block;line-height:1.2}
 .facts span{color:var(--soft);font-size:.9rem}
 section{border-top:1px solid var(--line);padding:1.1rem 0;margin-top:1.1rem}
-.pictures{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,26rem),1fr));gap:1rem;
-align-items:start}
-figure:first-child{grid-row:span 2}
-figure{margin:0;background:#fff;border:1px solid var(--line);border-radius:.4rem;padding:.5rem;
-color:#1b1b1b;break-inside:avoid}
+.pictures{columns:2 24rem;column-gap:1rem}
+figure{margin:0 0 1rem;background:#fff;border:1px solid var(--line);border-radius:.4rem;
+padding:.5rem;color:#1b1b1b;break-inside:avoid}
 img{width:100%;height:auto;display:block}figcaption{font-size:.85rem;color:#5a5a5a;padding:.25rem}
 .scroll{overflow-x:auto}
 table{border-collapse:collapse;font-size:.88rem;width:100%}
@@ -48,10 +46,19 @@ th[aria-sort=descending] button::after{content:" \\2193"}
 code,pre{font:.85rem/1.45 ui-monospace,monospace}
 pre{overflow-x:auto;background:color-mix(in srgb,var(--line) 35%,transparent);padding:.6rem .8rem;
 border-radius:.4rem;white-space:pre-wrap}
-.two{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,18rem),1fr));gap:0 2rem}
-@media print{:root{color-scheme:light}body{max-width:none;font-size:11pt;padding:0}
+.two{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,18rem),1fr));gap:0 2rem;
+align-items:start}
+@media (max-width:34rem){#distrusted tr{display:grid;grid-template-columns:1fr 5.5rem 5.5rem;
+border-bottom:1px solid var(--line)}#distrusted th,#distrusted td{border:0;padding:.25rem .2rem}
+#distrusted td.why,#distrusted th:last-child{grid-column:1/-1;min-width:0;padding-top:0}
+#distrusted th:last-child{display:none}}
+@media print{:root{color-scheme:light}body{max-width:none;font-size:9.5pt;padding:0}
+.verdict,figure,pre{-webkit-print-color-adjust:exact;print-color-adjust:exact}
+.pictures{columns:2;column-gap:.6rem}figure{margin-bottom:.6rem;padding:.3rem}
+.facts{gap:.3rem 1.5rem}section{padding:.6rem 0;margin-top:.6rem}
+table{font-size:8.5pt}th,td{padding:.2rem .4rem}
 th button::after{content:""!important}.scroll{overflow:visible}thead th{position:static}
-tr,figure{break-inside:avoid}h2{break-after:avoid}}
+tr,figure,.verdict,.facts{break-inside:avoid}h2{break-after:avoid}}
 """
 
 SCRIPT = """

@@ -1,0 +1,252 @@
+"""Tables that do not fit into memory, as Dask arrays that are read a part at a time."""
+
+from __future__ import annotations
+
+import glob
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from outweigh.io.needs import NAMED, DataError, one_line, refuse_unknown
+from outweigh.io.table import ID_NAMES, Table
+
+__all__ = ["on_scheduler", "open_table"]
+
+# Of float64, in one part of an array on disk.
+_BYTES_AT_A_TIME = 64 * 2**20
+
+
+@contextmanager
+def on_scheduler(scheduler: str) -> Iterator[None]:
+    """Compute on threads, on processes, or on the cluster at an address.
+
+    Parameters
+    ----------
+    scheduler : str
+        "threads", "processes", or the address of a scheduler of dask.distributed, such as
+        ``tcp://10.0.0.1:8786``.
+
+    Raises
+    ------
+    DataError
+        If Dask is not installed or nothing answers at the address.
+    """
+    dask = _dask("dask")
+    if scheduler in ("threads", "processes"):
+        with dask.config.set(scheduler=scheduler):
+            yield
+        return
+    distributed = _dask("distributed")
+    try:
+        client = distributed.Client(scheduler, timeout="10s")
+    except (OSError, ValueError) as error:
+        raise DataError(
+            f"--scheduler: {scheduler}: no scheduler answers there ({one_line(error)}); give "
+            "threads, processes, or an address such as tcp://10.0.0.1:8786"
+        ) from error
+    with client:
+        yield
+
+
+def open_table(
+    source: str,
+    *,
+    columns: Sequence[str] | None = None,
+    id_column: str | None = None,
+    drop_missing: bool = False,
+    delimiter: str | None = None,
+    decimal: str = ".",
+    min_rows: int = 2,
+) -> Table:
+    """Open files as one table whose values are a Dask array, chunked along the rows.
+
+    Parameters
+    ----------
+    source : str
+        CSV, TSV or Parquet files, also many (``part-*.parquet``) and remote (``s3://...``); a
+        ``.npy`` file; a ``.zarr`` folder; or ``file.h5::dataset``.
+    columns, id_column, drop_missing, delimiter, decimal, min_rows
+        As in `read_table`. A first column called id or index names the rows, without a look at
+        whether its values are distinct.
+
+    Returns
+    -------
+    Table
+        The names of the rows are in memory, the values are not.
+    """
+    _refuse_missing(source)
+    try:
+        if _is_array(source):
+            values = _array(source)
+            names = [f"x{j}" for j in range(values.shape[1])]
+            refuse_unknown(source, [*(columns or []), *([id_column] if id_column else [])], names)
+            chosen = names if columns is None else list(columns)
+            values = values[:, [names.index(name) for name in chosen]]
+            labels, id_column = None, None
+            dropped: list[tuple[str, str]] = []
+        else:
+            frame = _frame(source, delimiter, decimal)
+            values, labels, chosen, dropped, id_column = _numbers(frame, source, columns, id_column)
+        return _checked(values, labels, chosen, dropped, id_column, source, drop_missing, min_rows)
+    except (OSError, EOFError, UnicodeDecodeError) as error:
+        raise DataError(f"{source}: cannot be read: {one_line(error)}") from error
+
+
+def _refuse_missing(source: str) -> None:
+    path = source.partition("::")[0]
+    if source == "-":
+        raise DataError("-: standard input cannot be read in parts; name a file, or leave "
+                        "--scheduler out")  # fmt: skip
+    if "://" not in path and not glob.glob(path):
+        raise DataError(f"{source}: no such file")
+
+
+def _is_array(source: str) -> bool:
+    return "::" in source or source.rstrip("/").endswith((".npy", ".zarr"))
+
+
+def _array(source: str) -> Any:
+    """Return an array on disk; parts are read where they are needed, by name of the file."""
+    if "::" in source:
+        name, _, dataset = source.partition("::")
+        h5py = _dask("h5py")
+        with h5py.File(name, "r") as file:
+            if dataset not in file:
+                raise DataError(f"{source}: {name} has no dataset called {dataset!r}")
+            shape, dtype = file[dataset].shape, file[dataset].dtype
+
+        def read(start: int, stop: int) -> NDArray[Any]:
+            with h5py.File(name, "r") as file:
+                return np.asarray(file[dataset][start:stop])
+    elif source.rstrip("/").endswith(".zarr"):
+        _dask("zarr")
+        found = _dask("dask.array").from_zarr(source)
+        _refuse_shape(source, found.shape, found.dtype)
+        return found.rechunk({1: -1})
+    else:
+        path = str(Path(source).resolve())
+        stored = _mapped(path, source)
+        shape, dtype = stored.shape, stored.dtype
+
+        def read(start: int, stop: int) -> NDArray[Any]:
+            return np.array(np.load(path, mmap_mode="r", allow_pickle=False)[start:stop])
+
+    _refuse_shape(source, shape, dtype)
+    return _from_parts(read, shape, dtype)
+
+
+def _mapped(path: str, source: str) -> NDArray[Any]:
+    try:
+        return np.asanyarray(np.load(path, mmap_mode="r", allow_pickle=False))
+    except ValueError as error:
+        raise DataError(f"{source}: cannot be read as .npy: {one_line(error)}") from error
+
+
+def _from_parts(
+    read: Callable[[int, int], NDArray[Any]], shape: tuple[int, int], dtype: np.dtype[Any]
+) -> Any:
+    da, delayed = _dask("dask.array"), _dask("dask").delayed(read, pure=True)
+    n, d = shape
+    step = max(1, _BYTES_AT_A_TIME // (8 * d))
+    parts = [
+        da.from_delayed(
+            delayed(start, min(start + step, n)), (min(start + step, n) - start, d), dtype
+        )
+        for start in range(0, n, step)
+    ]
+    return da.concatenate(parts)
+
+
+def _refuse_shape(source: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+    if len(shape) != 2 or 0 in shape or dtype.kind not in "fiu":
+        raise DataError(
+            f"{source}: needs an array of numbers with two dimensions, rows and columns; got "
+            f"{dtype} of shape {shape}"
+        )
+
+
+def _frame(source: str, delimiter: str | None, decimal: str) -> Any:
+    dd = _dask("dask.dataframe")
+    name = source.lower().rstrip("/")
+    try:
+        if name.endswith((".parquet", ".pq")) or Path(source).is_dir():
+            return dd.read_parquet(source)
+        separator = delimiter or ("\t" if name.endswith((".tsv", ".tab")) else ",")
+        compressed = name.endswith((".gz", ".bz2", ".xz", ".zst"))
+        # A compressed file cannot be entered in the middle.
+        blocks = {"blocksize": None} if compressed else {}
+        return dd.read_csv(source, sep=separator, decimal=decimal, **blocks)
+    except ImportError as error:
+        raise DataError(
+            f"{source}: reading it needs {one_line(error)}; pip install 'outweigh[dask,io]'"
+        ) from error
+    except Exception as error:
+        raise DataError(f"{source}: cannot be opened by Dask: {one_line(error)}") from error
+
+
+def _numbers(
+    frame: Any, source: str, columns: Sequence[str] | None, id_column: str | None
+) -> tuple[Any, list[str] | None, list[str], list[tuple[str, str]], str | None]:
+    """Return the numeric columns of a Dask frame, by their types, and the names of the rows."""
+    known = [str(column) for column in frame.columns]
+    refuse_unknown(source, [*(columns or []), *([id_column] if id_column else [])], known)
+    if id_column is None and len(known) > 1 and known[0].strip().lower() in ID_NAMES:
+        id_column = known[0]
+    wanted = [c for c in (known if columns is None else columns) if c != id_column]
+    chosen = [c for c in wanted if frame[c].dtype.kind in "fiu"]
+    dropped = [(c, f"{frame[c].dtype}, no numbers") for c in wanted if c not in chosen]
+    if columns is not None and dropped:
+        name, reason = dropped[0]
+        raise DataError(f"{source}: column {name!r} cannot be used: it holds {reason}")
+    if not chosen:
+        held = ", ".join(f"{name!r} ({reason})" for name, reason in dropped[:NAMED])
+        raise DataError(f"{source}: no numeric column; found {held}")
+    labels = None
+    if id_column is not None:
+        labels = [str(label) for label in frame[id_column].compute()]
+    # Lengths of the parts of the array and not of the frame, whose parts Dask may merge.
+    values = frame[chosen].astype(np.float64).to_dask_array().compute_chunk_sizes()
+    return values, labels, chosen, dropped, id_column
+
+
+def _checked(
+    values: Any,
+    labels: list[str] | None,
+    columns: list[str],
+    dropped: list[tuple[str, str]],
+    id_column: str | None,
+    source: str,
+    drop_missing: bool,
+    min_rows: int,
+) -> Table:
+    da = _dask("dask.array")
+    bad = np.asarray((~da.isfinite(values)).any(axis=1))
+    numbered = labels is None
+    names = labels or [str(number) for number in range(1, bad.size + 1)]
+    if bad.any() and not drop_missing:
+        rows = np.flatnonzero(bad)
+        shown = ", ".join(names[i] for i in rows[:NAMED]) + (", ..." if rows.size > NAMED else "")
+        raise DataError(
+            f"{source}: {rows.size} rows have missing or infinite values ({shown}); leave them "
+            "out with --drop-missing"
+        )
+    if bad.any():
+        values = values[~bad]
+        names = [name for name, left in zip(names, bad, strict=True) if not left]
+    if len(names) < min_rows:
+        raise DataError(f"{source}: {len(names)} usable rows; at least {min_rows} are needed")
+    return Table(values, columns, names, id_column, dropped, int(bad.sum()), source, numbered)
+
+
+def _dask(module: str) -> ModuleType:
+    try:
+        return __import__(module, fromlist=["_"])
+    except ImportError as error:
+        package = module.partition(".")[0]
+        extra = "'outweigh[dask,io]'" if package in ("dask", "distributed") else package
+        raise DataError(f"--scheduler: needs {package}: pip install {extra}") from error

@@ -1,0 +1,226 @@
+"""Files that are read in parts by Dask: the same answers as files read at once."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from outweigh.cli import main
+from outweigh.io import DataError, open_table, read_table
+
+da = pytest.importorskip("dask.array")
+pytest.importorskip("dask.dataframe")
+
+N, D, N_WRONG = 600, 8, 36
+
+
+def rows() -> np.ndarray:
+    X = np.random.default_rng(93).standard_normal((N, D)) + 5.0
+    X[:N_WRONG, [1, 4]] += 8.0
+    return X
+
+
+def frame() -> pd.DataFrame:
+    table = pd.DataFrame(rows()).add_prefix("c")
+    table.insert(0, "id", [f"r{i}" for i in range(N)])
+    table["note"] = "fine"
+    return table
+
+
+def saved(folder: Path, kind: str) -> str:
+    if kind == "csv":
+        frame().to_csv(folder / "data.csv", index=False)
+        return str(folder / "data.csv")
+    if kind == "csv.gz":
+        frame().to_csv(folder / "data.csv.gz", index=False)
+        return str(folder / "data.csv.gz")
+    if kind == "parts":
+        for part in range(3):
+            frame()[part * 200 : (part + 1) * 200].to_parquet(folder / f"part-{part}.parquet")
+        return str(folder / "part-*.parquet")
+    if kind == "folder":
+        (folder / "table").mkdir()
+        frame().to_parquet(folder / "table" / "0.parquet")
+        return str(folder / "table")
+    np.save(folder / "data.npy", rows())
+    return str(folder / "data.npy")
+
+
+KINDS = ["csv", "csv.gz", "parts", "folder", "npy"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_values_are_those_of_the_files_and_not_yet_read(kind: str, tmp_path: Path) -> None:
+    table = open_table(saved(tmp_path, kind))
+    assert table.lazy
+    assert isinstance(table.values, da.Array)
+    assert table.values.numblocks[1] == 1
+    np.testing.assert_allclose(table.values.compute(), rows())
+    if kind == "npy":
+        assert (table.columns[0], table.labels[0], table.numbered) == ("x0", "1", True)
+    else:
+        assert table.columns == [f"c{j}" for j in range(D)]
+        assert (table.labels[0], table.id_column) == ("r0", "id")
+        assert [name for name, _ in table.dropped] == ["note"]
+
+
+def test_an_array_is_cut_into_parts_that_are_read_by_the_name_of_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("outweigh.io.lazy._BYTES_AT_A_TIME", 100 * D * 8)
+    table = open_table(saved(tmp_path, "npy"))
+    assert table.values.numblocks == (6, 1)
+    np.testing.assert_array_equal(table.values.compute(scheduler="processes"), rows())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_fit_in_parts_gives_the_same_answer(kind: str, tmp_path: Path) -> None:
+    path = saved(tmp_path, kind)
+    lazy, plain = tmp_path / "lazy.json", tmp_path / "plain.json"
+    assert main(["fit", "mean", path, "--scheduler", "threads", "--out", str(lazy)]) == 0
+    whole = path if kind not in ("parts", "folder") else saved(tmp_path, "csv")
+    assert main(["fit", "mean", whole, "--out", str(plain)]) == 0
+    one, other = json.loads(lazy.read_text()), json.loads(plain.read_text())
+    assert one["location"].keys() == other["location"].keys()
+    np.testing.assert_allclose(
+        list(one["location"].values()), list(other["location"].values()), rtol=1e-6
+    )
+    assert {row["row"] for row in one["distrusted"]} == {row["row"] for row in other["distrusted"]}
+    assert len(one["distrusted"]) == N_WRONG
+
+
+def test_every_output_and_a_model_that_knows_the_columns(tmp_path: Path) -> None:
+    path = saved(tmp_path, "parts")
+    names = {"--weights": "w.csv", "--report": "p.html", "--save": "m.outweigh"}
+    outputs = [part for option, name in names.items() for part in (option, str(tmp_path / name))]
+    assert main(["fit", "mean", path, "--scheduler", "threads", *outputs]) == 0
+    weights = pd.read_csv(tmp_path / "w.csv")
+    assert weights["id"].tolist() == [f"r{i}" for i in range(N)]
+    assert "c4" in (tmp_path / "p.html").read_text()
+    shuffled = tmp_path / "shuffled.csv"
+    frame()[["c7", "id", *[f"c{j}" for j in range(7)]]].to_csv(shuffled, index=False)
+    for options in ([], ["--scheduler", "processes"]):
+        out = tmp_path / f"scores{len(options)}.csv"
+        arguments = ["--id-column", "id", "--out", str(out), *options]
+        assert main(["score", str(tmp_path / "m.outweigh"), str(shuffled), *arguments]) == 0
+        np.testing.assert_allclose(pd.read_csv(out)["score"], weights["score"], rtol=1e-9)
+
+
+def test_a_page_of_components_is_made_too(tmp_path: Path) -> None:
+    page = tmp_path / "p.html"
+    arguments = ["--scheduler", "threads", "--report", str(page)]
+    assert main(["fit", "pca", saved(tmp_path, "npy"), *arguments]) == 0
+    assert "Outlier map" in page.read_text()
+
+
+@pytest.mark.slow
+def test_a_fit_runs_on_the_cluster_at_an_address(tmp_path: Path) -> None:
+    distributed = pytest.importorskip("distributed")
+    out = tmp_path / "r.json"
+    with distributed.LocalCluster(
+        n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None
+    ) as cluster:
+        address = cluster.scheduler_address
+        path = saved(tmp_path, "parts")
+        assert main(["fit", "mean", path, "--scheduler", address, "--out", str(out)]) == 0
+    assert len(json.loads(out.read_text())["distrusted"]) == N_WRONG
+
+
+def test_a_dataset_in_an_hdf5_file(tmp_path: Path) -> None:
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(tmp_path / "data.h5", "w") as file:
+        file["measured/X"] = rows()
+    source = str(tmp_path / "data.h5")
+    np.testing.assert_array_equal(open_table(f"{source}::measured/X").values.compute(), rows())
+    with pytest.raises(DataError, match="has no dataset called 'Y'"):
+        open_table(f"{source}::Y")
+
+
+def test_a_zarr_folder(tmp_path: Path) -> None:
+    pytest.importorskip("zarr")
+    source = str(tmp_path / "data.zarr")
+    da.from_array(rows(), chunks=(100, 4)).to_zarr(source)
+    np.testing.assert_array_equal(open_table(source).values.compute(), rows())
+
+
+def test_missing_values_are_refused_by_name_or_dropped(tmp_path: Path) -> None:
+    table = frame()
+    table.loc[[2, 5], "c3"] = np.nan
+    table.to_csv(tmp_path / "data.csv", index=False)
+    path = str(tmp_path / "data.csv")
+    with pytest.raises(DataError, match=r"2 rows have missing or infinite values \(r2, r5\)"):
+        open_table(path)
+    found, whole = open_table(path, drop_missing=True), read_table(path, drop_missing=True)
+    assert (found.n_missing, found.labels) == (2, whole.labels)
+    np.testing.assert_allclose(found.values.compute(), whole.values)
+
+
+@pytest.mark.parametrize(
+    ("source", "options", "message"),
+    [
+        ("none.csv", {}, "none.csv: no such file"),
+        ("part-*.csv", {}, "no such file"),
+        ("-", {}, "standard input cannot be read in parts"),
+        ("data.csv", {"columns": ["z"]}, "no column is called 'z'"),
+        ("data.csv", {"columns": ["note"]}, "column 'note' cannot be used"),
+        ("text.npy", {}, "needs an array of numbers with two dimensions"),
+    ],
+)
+def test_what_cannot_be_opened_is_refused(
+    source: str,
+    options: dict[str, object],
+    message: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    saved(tmp_path, "csv")
+    np.save(tmp_path / "text.npy", np.array(["a", "b"]))
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(DataError, match=message):
+        open_table(source, **options)
+
+
+def test_a_scheduler_that_does_not_answer_is_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    distributed = pytest.importorskip("distributed")
+
+    def refuse(*args: object, **kwargs: object) -> object:
+        raise OSError("Timed out trying to connect")
+
+    monkeypatch.setattr(distributed, "Client", refuse)
+    assert main(["fit", "mean", saved(tmp_path, "npy"), "--scheduler", "tcp://nobody:1"]) == 2
+    error = capsys.readouterr().err
+    assert "--scheduler: tcp://nobody:1: no scheduler answers there" in error
+    assert len(error.strip().splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("module", "source", "install"),
+    [
+        ("dask", "data.npy", r"outweigh\[dask,io\]"),
+        ("h5py", "data.npy::X", "h5py"),
+    ],
+)
+def test_without_a_library_it_is_said_which_to_install(
+    module: str, source: str, install: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    saved(tmp_path, "npy")
+    monkeypatch.chdir(tmp_path)
+    for name in [name for name in sys.modules if name.partition(".")[0] == module]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(DataError, match=f"needs {module}: pip install .*{install}"):
+        open_table(source)
+
+
+def test_a_file_too_large_for_memory_is_pointed_here(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["fit", "mean", saved(tmp_path, "csv"), "--max-gigabytes", "1e-9"]) == 2
+    assert "--scheduler threads" in capsys.readouterr().err
