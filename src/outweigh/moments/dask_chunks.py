@@ -29,10 +29,6 @@ __all__ = ["DaskChunks", "as_rows", "map_rows"]
 
 logger = logging.getLogger("outweigh")
 
-# Chunks below this size cost more in messages than in work; they are merged.
-_SMALL_BYTES = 2**20
-_MERGED_BYTES = 32 * 2**20
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DaskChunks:
@@ -204,11 +200,6 @@ def as_rows(X: Any) -> da.Array:
     if len(X.chunks[1]) > 1:
         logger.info("X: rechunked to whole rows; it was in %d column chunks", len(X.chunks[1]))
         X = X.rechunk({0: "auto", 1: -1})
-    width = 8 * max(int(X.shape[1]), 1)
-    if len(X.chunks[0]) > 1 and X.shape[0] * width < _SMALL_BYTES * len(X.chunks[0]):
-        rows = max(1, _MERGED_BYTES // width)
-        logger.info("X: %d small chunks merged to %d rows each", len(X.chunks[0]), rows)
-        X = X.rechunk({0: rows})
     return X
 
 

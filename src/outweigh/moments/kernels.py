@@ -179,6 +179,9 @@ def moment_product(
 
 
 def _sums(rows: Array, weights: Array, pairs: bool, spacing: int) -> Sums:
+    if not weights.all():
+        # Rows of no weight may hold values whose powers overflow.
+        rows, weights = rows[weights != 0.0], weights[weights != 0.0]
     part = rows[:, ::spacing]
     cubes = part**3
     third, fourth = weights @ cubes, weights @ (cubes * part)

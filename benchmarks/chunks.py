@@ -1,0 +1,138 @@
+"""What chunks cost: a chunked fit against one in memory, and the constants of the cost model."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Callable
+from typing import Any
+
+import dask
+import dask.array as da
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from benchmarks.pairing import FIRST_SEED, RESULTS
+from outweigh import RobustMean, RobustSparseMean
+from outweigh.moments.chunks import SlicedChunks
+from outweigh.moments.dask_chunks import DaskChunks
+from outweigh.moments.kernels import mean, moment_sums
+
+CONTAMINATION = 0.1
+SIZES = (1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12)
+MODEL_FEATURES = 500
+PASSES = 6
+
+
+def make_rows(n: int, d: int, k: int, seed: int) -> np.ndarray:
+    """Return rows of which a tenth is shifted by 2 on 2k features."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, d))
+    X[:, :k] += 1.0
+    X[: n // 10, k // 2 : k // 2 + 2 * k] += 2.0
+    return X
+
+
+def best_wall(repeats: int, call: Callable[[], object]) -> float:
+    """Return the least wall time of several calls, since chunks run on several threads."""
+    times = []
+    for _ in range(repeats):
+        began = time.perf_counter()
+        call()
+        times.append(time.perf_counter() - began)
+    return min(times)
+
+
+def overhead(repeats: int) -> list[dict[str, Any]]:
+    """Return how much longer a chunked fit takes than one in memory, on one thread each."""
+    X = make_rows(100_000, 200, 10, FIRST_SEED)
+    rows = []
+    for name, make in {
+        "sparse mean, share known": lambda: RobustSparseMean(10, contamination=CONTAMINATION),
+        "sparse mean, share unknown": lambda: RobustSparseMean(10),
+        "mean, share known": lambda: RobustMean(contamination=CONTAMINATION),
+    }.items():
+        plain = best_wall(repeats, lambda make=make: make().fit(X))
+        for n_chunks in (2, 10, 50):
+            chunked = da.from_array(X, chunks=(-(-len(X) // n_chunks), -1))
+            with dask.config.set(scheduler="synchronous"):
+                took = best_wall(repeats, lambda make=make, chunked=chunked: make().fit(chunked))
+                passes = make().fit(chunked).n_passes_
+            ratio = took / plain
+            rows.append(
+                {"fit": name, "chunks": n_chunks, "chunked / memory": ratio, "passes": passes}
+            )
+    return rows
+
+
+def constants(repeats: int) -> dict[str, float]:
+    """Return bytes and multiplications a second, and the cost of a task."""
+    X = make_rows(100_000, MODEL_FEATURES, 10, FIRST_SEED)
+    n, d = X.shape
+    whole = SlicedChunks(X, (n,))
+    weights = np.full(n, 1.0 / n)
+    own = [((None, None), weights)]
+    reading = best_wall(repeats, lambda: list(whole.scan(mean, (None,), own, "a mean")))
+    multiplying = best_wall(
+        repeats, lambda: list(whole.scan(moment_sums, (None, True, 7), own, "moments"))
+    )
+    small = DaskChunks.of(da.zeros((1000, 2), chunks=(1, 2)))
+    tiny = [((None, None), np.ones(1)) for _ in range(1000)]
+    with dask.config.set(scheduler="threads"):
+        tasks = best_wall(repeats, lambda: list(small.scan(mean, (None,), tiny, "nothing")))
+    return {
+        "bytes a second": X.nbytes / reading,
+        "multiplications a second": n * d * d / (multiplying - reading),
+        "seconds a chunk and pass": tasks / 1000,
+    }
+
+
+def model(measured: dict[str, float]) -> list[dict[str, float]]:
+    """Return passes, bytes, multiplications, messages and seconds on one core for each size."""
+    rows = []
+    for size in SIZES:
+        n = size / MODEL_FEATURES
+        n_bytes = 8 * size
+        n_chunks = max(1.0, n_bytes / 64e6)
+        work = 2 * n * MODEL_FEATURES**2
+        seconds = (
+            PASSES * n_bytes / measured["bytes a second"]
+            + work / measured["multiplications a second"]
+            + PASSES * n_chunks * measured["seconds a chunk and pass"]
+        )
+        rows.append(
+            {
+                "values": size,
+                "passes": PASSES,
+                "bytes read": PASSES * n_bytes,
+                "multiplications": work,
+                "messages": PASSES * n_chunks,
+                "core seconds": seconds,
+                "one pass after a sample": n_bytes / measured["bytes a second"]
+                + n_chunks * measured["seconds a chunk and pass"],
+            }
+        )
+    return rows
+
+
+def main(argv: list[str]) -> None:
+    """Measure, print and save."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks chunks", description=__doc__)
+    parser.add_argument("--repeats", type=int, default=3)
+    repeats = parser.parse_args(argv).repeats
+    with threadpool_limits(1):
+        table = overhead(repeats)
+        measured = constants(repeats)
+    predicted = model(measured)
+    for row in (*table, measured, *predicted):
+        print(
+            ", ".join(
+                f"{k} {v:.3g}" if isinstance(v, float) else f"{k} {v}" for k, v in row.items()
+            )
+        )
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    path = RESULTS / "chunks.json"
+    saved = {"overhead": table, "constants": measured, "model": predicted}
+    path.write_text(json.dumps(saved, indent=1) + "\n")
+    print(f"saved {path}")
