@@ -382,7 +382,7 @@ def test_a_chain_inside_a_room_is_no_circle(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("statement", "path", "home"),
     [
-        ("import dask.array as da", "moments/dense.py", "moments/chunked.py"),
+        ("import dask.array as da", "moments/dense.py", "moments/dask_chunks.py"),
         ("from matplotlib import pyplot", "experiments/runner.py", "experiments/figures.py"),
         ("import matplotlib", "report.py", "displays/weights.py"),
         ("import pandas as pd", "estimators/base.py", "io/"),
