@@ -110,10 +110,9 @@ class MomentObjective:
         """
         matrix = self._full_pass().moment(weights)
         found = self.norm.maximize(matrix)
-        chosen = found.form.entries.tocoo()
-        rows = np.unique(chosen.row).astype(np.intp)
+        rows = np.unique(found.form.rows)
         if rows.size > n_coordinates:
-            energy = np.bincount(chosen.row, chosen.data**2, minlength=self.n_features)
+            energy = np.bincount(found.form.rows, found.form.values**2, minlength=self.n_features)
             rows = top_k_indices(energy.astype(np.float64), n_coordinates)
         columns = np.square(matrix.rows(rows)).sum(axis=0)
         coordinates = np.union1d(rows, top_k_indices(columns, n_coordinates))

@@ -128,7 +128,7 @@ class RowScore:
 
     @property
     def _has_force(self) -> bool:
-        return self.force.entries.nnz > 0 or self.force.strengths.size > 0
+        return not self.force.is_zero
 
 
 def row_score(

@@ -156,9 +156,7 @@ def _with_kurtosis(
 
 
 def _moved(result: Result) -> bool:
-    return result.force.n_features > 0 and (
-        result.force.entries.nnz > 0 or result.force.strengths.size > 0
-    )
+    return result.force.n_features > 0 and not result.force.is_zero
 
 
 def _certificate(

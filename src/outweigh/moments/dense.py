@@ -103,26 +103,30 @@ class DenseSamples:
         result = np.zeros(self.n_samples)
         if form.strengths.size:
             result += (self.array @ form.directions) ** 2 @ form.strengths
-        if form.entries.nnz:
+        if form.values.size:
             result += self._sparse_quadratic(form)
         return result
 
     def _sparse_quadratic(self, form: Form) -> Array:
-        entries = form.entries.tocoo()
-        rows, row_of = np.unique(entries.row, return_inverse=True)
-        cols, col_of = np.unique(entries.col, return_inverse=True)
+        d = self.n_features
+        in_rows, in_cols = np.zeros((2, d), dtype=np.bool_)
+        in_rows[form.rows] = True
+        in_cols[form.cols] = True
+        rows, cols = np.flatnonzero(in_rows), np.flatnonzero(in_cols)
         # A dense product wastes multiplications on zeros but runs a hundred times faster each.
-        if rows.size * cols.size > 100 * entries.nnz:
+        if rows.size * cols.size > 100 * form.values.size:
             product = np.asarray((form.entries @ self.array.T).T)
             return np.asarray(np.einsum("ij,ij->i", product, self.array))
+        few, many = (form.rows, form.cols) if rows.size <= cols.size else (form.cols, form.rows)
         if rows.size > cols.size:
-            rows, row_of, cols, col_of = cols, col_of, rows, row_of
+            rows, cols = cols, rows
         # Gathering columns costs more than multiplying by some zeros.
-        whole = 4 * cols.size > self.n_features
-        block = np.zeros((self.n_features if whole else cols.size, rows.size))
-        np.add.at(block, (cols[col_of] if whole else col_of, row_of), entries.data)
+        whole = 4 * cols.size > d
+        block = np.zeros((d if whole else cols.size, rows.size))
+        place = many if whole else np.searchsorted(cols, many)
+        np.add.at(block, (place, np.searchsorted(rows, few)), form.values)
         left = self.array if whole else np.take(self.array, cols, axis=1)
-        right = self.array if rows.size == self.n_features else np.take(self.array, rows, axis=1)
+        right = self.array if rows.size == d else np.take(self.array, rows, axis=1)
         return np.asarray(np.einsum("ij,ij->i", left @ block, right))
 
     def project(self, vectors: Array) -> Array:
