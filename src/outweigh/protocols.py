@@ -23,7 +23,9 @@ __all__ = [
     "Callback",
     "Evaluation",
     "Indices",
+    "Inspection",
     "Iterate",
+    "LocatingNorm",
     "Maximum",
     "MomentMatrix",
     "Norm",
@@ -32,10 +34,12 @@ __all__ = [
     "Reference",
     "Result",
     "Samples",
+    "ScreenedMatrix",
     "Status",
     "StepRule",
     "Survey",
     "SurveyableObjective",
+    "TiledMatrix",
     "Update",
     "WeightSet",
 ]
@@ -82,6 +86,39 @@ class MomentMatrix(Protocol):
 
     def restrict(self, indices: Indices) -> Array:
         """Return the block on the named coordinates, as a float64 array."""
+        ...
+
+
+@runtime_checkable
+class TiledMatrix(Protocol):
+    """A symmetric d x d matrix of which the part on and above the diagonal comes in tiles."""
+
+    @property
+    def n_features(self) -> int:
+        """Its dimension d."""
+        ...
+
+    def tiles(self) -> Iterator[tuple[int, int, NDArray[np.floating]]]:
+        """Yield (first row, first column, tile), tiles on the diagonal being whole."""
+        ...
+
+
+@runtime_checkable
+class ScreenedMatrix(MomentMatrix, Protocol):
+    """A moment matrix with a rounded copy that is quick to read as a whole.
+
+    What the copy leaves open within `rounding` is to be read off the matrix itself, whose `rows`,
+    `restrict` and `product` are exact.
+    """
+
+    @property
+    def screen(self) -> MomentMatrix | TiledMatrix:
+        """The copy."""
+        ...
+
+    @property
+    def rounding(self) -> float:
+        """By how much an entry of the copy may be off."""
         ...
 
 
@@ -153,11 +190,29 @@ class Maximum:
     attained: float
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Inspection:
+    """A norm's maximum, and full rows of the matrix in which its evidence lies."""
+
+    maximum: Maximum
+    rows: Indices
+    values: Array
+
+
 class Norm(Protocol):
     """A norm on symmetric matrices, as a support function N(A) = max <Z, A>."""
 
     def maximize(self, matrix: MomentMatrix) -> Maximum:
         """Return the value and a maximising form."""
+        ...
+
+
+@runtime_checkable
+class LocatingNorm(Norm, Protocol):
+    """A norm that can tell in which features a matrix is large."""
+
+    def inspect(self, matrix: MomentMatrix, n_rows: int) -> Inspection:
+        """Return the maximum and about `n_rows` rows that hold it, or may soon."""
         ...
 
 

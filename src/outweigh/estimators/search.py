@@ -145,11 +145,11 @@ def _polished(
 ) -> Result:
     """Return the polished weights, unless they look less clean than those they came from."""
     weights = polish(found.weights)
-    survey = objective.survey(weights, 1)
+    verified = objective.verify(weights)
     allowed = floor_at(objective, domain, weights, options.kurtosis).upper
-    if survey.value > max(allowed, 1.1 * found.value):
+    if verified.value > max(allowed, 1.1 * found.value):
         return found
-    return replace(found, weights=weights, value=survey.value, form=survey.form)
+    return replace(found, weights=weights, value=verified.value, form=verified.form)
 
 
 def _use_working_set(objective: MomentObjective, options: SearchOptions) -> bool:

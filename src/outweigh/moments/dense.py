@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -9,16 +10,22 @@ from numpy.typing import NDArray
 
 from outweigh.forms import Form
 from outweigh.moments.matrices import ArrayMoment, BlockedMoment, subtract_reference
+from outweigh.moments.screened import ScreenedMoment, TiledMoment
 from outweigh.moments.second_moment import LastSecondMoment, second_moment
 from outweigh.protocols import Array, Indices, MomentMatrix, Reference
 
 __all__ = ["DenseSamples"]
 
-# Above this many features a moment matrix is computed in blocks of rows instead of being held.
-_HELD_LIMIT = 6000
+# By default moment matrices may take this many times the memory of X, and never less than so many
+# bytes: a small matrix is held however short X is.
+_TIMES_X = 2
+_ALWAYS = 64 * 2**20
 _BLOCK_SIZE = 512
-# Rows summed at once where a temporary of the size of X would be wasteful.
-_ROW_CHUNK = 512
+# Values combined at once where a temporary of the size of X would be wasteful: they stay in cache.
+_CHUNK = 1 << 15
+# What a sum of n products in single precision loses, relative to the largest diagonal entry: each
+# rounds by 2^-24 and errors add up like sqrt(n) at most; a tenfold margin on what is seen.
+_SINGLE_ROUNDING = 2.0**-20
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -29,6 +36,9 @@ class DenseSamples:
     ----------
     array : ndarray of shape (n, d)
         Not copied and never written to.
+    memory_budget : int, optional
+        Bytes that moment matrices may take. A d x d array that does not fit is never made: passes
+        then run over tiles of it. By default twice the size of X, and at least 64 MiB.
 
     Examples
     --------
@@ -42,6 +52,7 @@ class DenseSamples:
     """
 
     array: NDArray[np.float64]
+    memory_budget: int | None = None
     _last: LastSecondMoment = field(default_factory=LastSecondMoment, init=False, repr=False)
 
     @property
@@ -79,24 +90,73 @@ class DenseSamples:
         mean : ndarray of shape (d,), optional
             mu_w when it is known already.
         single_precision : bool, default=False
-            Sum in float32: half the time, good to about 1e-6 of the largest entry.
+            Return a `ScreenedMoment`: summed in float32, in half the time, with a way to read any
+            part in float64.
         """
         if centred and mean is None:
             mean = self.mean(weights)
         mean = mean if centred else None
-        if self.n_features > _HELD_LIMIT:
-            rows = self.array.astype(np.float32) if single_precision else self.array
-            return BlockedMoment(rows, weights, mean, reference, _BLOCK_SIZE)
+        exact = BlockedMoment(self.array, weights, mean, reference, _BLOCK_SIZE)
         if single_precision:
-            array = self._last.updated(self.array, weights, np.float32)
+            return self._screened(weights, mean, reference, exact)
+        if not self._holds(np.float64):
+            return exact
+        # What is remembered for the next weights is small beside X, or not worth its memory.
+        if 4 * self.n_features <= self.n_samples:
+            array = self._last.updated(self.array, weights, np.float64)
         else:
             array = second_moment(self.array, weights, np.float64)
+        self._finish(array, mean, reference)
+        return ArrayMoment(array)
+
+    def _screened(
+        self, weights: Array, mean: Array | None, reference: Reference, exact: BlockedMoment
+    ) -> ScreenedMoment:
+        screen: ArrayMoment | TiledMoment
+        if self._holds(np.float32):
+            array = self._last.updated(self.array, weights, np.float32)
+            largest = float(np.diagonal(array).max())
+            self._finish(array, mean, reference)
+            screen = ArrayMoment(array)
+        else:
+            root = np.empty(self.array.shape, dtype=np.float32)
+            for rows in self._chunks():
+                part = self.array[rows] if mean is None else self.array[rows] - mean
+                np.multiply(
+                    part,
+                    np.sqrt(weights[rows, None]),
+                    out=root[rows],
+                    dtype=np.float64,
+                    casting="same_kind",
+                )
+            largest = float(np.einsum("ij,ij->j", root, root).max())
+            screen = TiledMoment(root, reference)
+        largest += float(np.max(np.abs(reference)))
+        return ScreenedMoment(screen, exact, _SINGLE_ROUNDING * largest)
+
+    def _finish(
+        self, array: NDArray[np.floating], mean: Array | None, reference: Reference
+    ) -> None:
+        """Turn M_w into S_w - R or M_w - R in place."""
         if mean is not None:
             short = mean.astype(array.dtype)
-            for start in range(0, self.n_features, _ROW_CHUNK):
-                array[start : start + _ROW_CHUNK] -= short[start : start + _ROW_CHUNK, None] * short
+            for start in range(0, self.n_features, _BLOCK_SIZE):
+                rows = slice(start, start + _BLOCK_SIZE)
+                array[rows] -= short[rows, None] * short
         subtract_reference(array, reference, np.arange(self.n_features))
-        return ArrayMoment(array)
+
+    def _holds(self, dtype: type[np.floating]) -> bool:
+        """Whether a moment matrix, and the one remembered from the last weights, fit the budget."""
+        budget = self.memory_budget
+        if budget is None:
+            budget = max(_TIMES_X * self.array.nbytes, _ALWAYS)
+        return 2 * np.dtype(dtype).itemsize * self.n_features**2 <= budget
+
+    def _chunks(self) -> Iterator[slice]:
+        """Yield runs of rows whose values stay in cache."""
+        size = max(1, _CHUNK // max(self.n_features, 1))
+        for start in range(0, self.n_samples, size):
+            yield slice(start, min(start + size, self.n_samples))
 
     def quadratic(self, form: Form) -> Array:
         """Return x_i'Zx_i for every row."""
@@ -136,15 +196,15 @@ class DenseSamples:
     def columns(self, indices: Indices) -> DenseSamples:
         """Return the same rows on the named columns, gathered."""
         # Three times as quick as indexing, whose result is in Fortran order.
-        return DenseSamples(np.take(self.array, indices, axis=1))
+        return DenseSamples(np.take(self.array, indices, axis=1), self.memory_budget)
 
     def variances(self, weights: Array) -> Array:
         """Return the weighted variance of each column."""
         mean = self.mean(weights)
         total = np.zeros(self.n_features)
-        for start in range(0, self.n_samples, _ROW_CHUNK):
-            part = self.array[start : start + _ROW_CHUNK] - mean
-            total += weights[start : start + _ROW_CHUNK] @ (part * part)
+        for rows in self._chunks():
+            part = self.array[rows] - mean
+            total += weights[rows] @ np.square(part, out=part)
         return total
 
     def typical_kurtosis(self, weights: Array) -> float:
@@ -152,9 +212,11 @@ class DenseSamples:
 
         Read off some 64 evenly spaced columns.
         """
-        part = self.array[:, :: max(1, self.n_features // 64)]
-        squares = (part - weights @ part) ** 2
-        second, fourth = weights @ squares, weights @ (squares * squares)
+        part = np.ascontiguousarray(self.array[:, :: max(1, self.n_features // 64)])
+        squares = part - weights @ part
+        np.square(squares, out=squares)
+        second = weights @ squares
+        fourth = weights @ np.square(squares, out=squares)
         varying = second > 0
         return float(np.median(fourth[varying] / second[varying] ** 2)) if varying.any() else 3.0
 
@@ -162,7 +224,7 @@ class DenseSamples:
         """Return |x_i - centre|^2 for every row."""
         result = np.empty(self.n_samples)
         with np.errstate(over="ignore"):
-            for start in range(0, self.n_samples, _ROW_CHUNK):
-                part = self.array[start : start + _ROW_CHUNK] - centre
-                np.einsum("ij,ij->i", part, part, out=result[start : start + _ROW_CHUNK])
+            for rows in self._chunks():
+                part = self.array[rows] - centre
+                np.einsum("ij,ij->i", part, part, out=result[rows])
         return result

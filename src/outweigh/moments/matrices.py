@@ -96,7 +96,8 @@ class BlockedMoment:
 
     def rows(self, indices: Indices) -> NDArray[np.floating]:
         """Return the named full rows."""
-        weighted = self.rows_of_x[:, indices] * self.weights.astype(self.rows_of_x.dtype)[:, None]
+        weighted = np.take(self.rows_of_x, indices, axis=1)
+        weighted *= self.weights.astype(self.rows_of_x.dtype)[:, None]
         block = weighted.T @ self.rows_of_x
         if self.mean is not None:
             block -= np.outer(self.mean[indices], self.mean).astype(block.dtype)
@@ -117,8 +118,8 @@ class BlockedMoment:
 
     def restrict(self, indices: Indices) -> Array:
         """Return the block on the named coordinates."""
-        part = self.rows_of_x[:, indices].astype(np.float64)
-        block = (part * self.weights[:, None]).T @ part
+        part = np.take(self.rows_of_x, indices, axis=1) * np.sqrt(self.weights)[:, None]
+        block = part.T @ part
         if self.mean is not None:
             block -= np.outer(self.mean[indices], self.mean[indices])
         return np.asarray(block - reference_block(self.reference, indices))
