@@ -264,7 +264,10 @@ def _rule(
     if options.stop_at_floor:
         target = floor_at(objective, domain, weights, options.kurtosis).median
     # Toward a known level impatience pays; without one, the level must close in with care.
-    return Polyak(target, tol=options.tol, growth=1.0 if options.stop_at_floor else 3.0)
+    growth = 1.0 if options.stop_at_floor else 3.0
+    # The entropic step has a metric of its own, in which the set has no diameter known here.
+    diameter = math.inf if options.solver == "mirror" else domain.diameter
+    return Polyak(target, tol=options.tol, growth=growth, diameter=diameter)
 
 
 def _constant_step(

@@ -23,6 +23,8 @@ _ALWAYS = 64 * 2**20
 _BLOCK_SIZE = 512
 # Values combined at once where a temporary of the size of X would be wasteful: they stay in cache.
 _CHUNK = 1 << 15
+# Multiplications above which changing the last moment matrix beats summing a new one.
+_UPDATE_ABOVE = 5e7
 # What a sum of n products in single precision loses, relative to the largest diagonal entry: each
 # rounds by 2^-24 and errors add up like sqrt(n) at most; a tenfold margin on what is seen.
 _SINGLE_ROUNDING = 2.0**-20
@@ -101,8 +103,10 @@ class DenseSamples:
             return self._screened(weights, mean, reference, exact)
         if not self._holds(np.float64):
             return exact
-        # What is remembered for the next weights is small beside X, or not worth its memory.
-        if 4 * self.n_features <= self.n_samples:
+        # What is remembered for the next weights is small beside X, or not worth its memory; and
+        # where a sum is quick, finding out what changed is not.
+        small = 4 * self.n_features <= self.n_samples
+        if small and self.n_samples * self.n_features**2 > _UPDATE_ABOVE:
             array = self._last.updated(self.array, weights, np.float64)
         else:
             array = second_moment(self.array, weights, np.float64)

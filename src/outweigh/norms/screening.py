@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TypeGuard, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,9 +24,11 @@ Indices = NDArray[np.intp]
 
 def screened(matrix: MomentMatrix) -> tuple[MomentMatrix | TiledMatrix, float]:
     """Return what is quickest to read as a whole, and by how much its entries may be off."""
-    if isinstance(matrix, ScreenedMatrix):
-        return matrix.screen, matrix.rounding
-    return matrix, 0.0
+    # A check of the whole protocol takes as long as a small matrix does.
+    if not hasattr(matrix, "screen"):
+        return matrix, 0.0
+    seen = cast(ScreenedMatrix, matrix)
+    return seen.screen, seen.rounding
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,7 +61,7 @@ def row_energies(matrix: MomentMatrix | TiledMatrix, k: int) -> Array:
     ndarray of shape (d,)
     """
     with np.errstate(over="ignore", invalid="ignore"):
-        if isinstance(matrix, TiledMatrix):
+        if _is_tiled(matrix):
             kept = _LargestPerRow(matrix.n_features, k)
             for start, column, tile in matrix.tiles():
                 squares = np.square(tile)
@@ -70,6 +73,10 @@ def row_energies(matrix: MomentMatrix | TiledMatrix, k: int) -> Array:
         for start, block in matrix.row_blocks():
             energy[start : start + block.shape[0]] = _largest(np.square(block), k).sum(axis=1)
     return energy
+
+
+def _is_tiled(matrix: MomentMatrix | TiledMatrix | ArrayBlock) -> TypeGuard[TiledMatrix]:
+    return hasattr(matrix, "tiles")
 
 
 def _largest(squares: Floats, k: int) -> Floats:
@@ -152,7 +159,7 @@ def _entries(
 ) -> Iterator[tuple[int, tuple[int, int, int], Floats]]:
     """Yield entries block by block: flat place of the first, strides and width, flat values."""
     d = matrix.n_features
-    if not isinstance(matrix, TiledMatrix):
+    if not _is_tiled(matrix):
         for start, block in matrix.row_blocks():
             yield start * d, (d, 1, d), block.reshape(-1)
         return

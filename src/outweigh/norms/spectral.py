@@ -9,7 +9,8 @@ import scipy.linalg
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
 from outweigh.forms import Form
-from outweigh.protocols import Array, Maximum, MomentMatrix, ScreenedMatrix, TiledMatrix
+from outweigh.norms.screening import screened
+from outweigh.protocols import Array, Maximum, MomentMatrix
 
 __all__ = ["KyFan"]
 
@@ -79,8 +80,9 @@ def largest_eigenpairs(matrix: MomentMatrix, count: int) -> tuple[Array, Array]:
     """
     d = matrix.n_features
     count = min(count, d)
-    if isinstance(matrix, ScreenedMatrix) and not isinstance(matrix.screen, TiledMatrix):
-        _, rough = largest_eigenpairs(matrix.screen, count)
+    screen, rounding = screened(matrix)
+    if rounding > 0.0 and isinstance(screen, MomentMatrix):
+        _, rough = largest_eigenpairs(screen, count)
         if np.isfinite(rough).all():
             return _refined(matrix, rough)
     if d <= _DENSE_LIMIT or 4 * count >= d:

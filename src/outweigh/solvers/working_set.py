@@ -96,10 +96,15 @@ def descend_on_working_set(
     best: Result | None = None
     status = Status.EXHAUSTED
     for _ in range(working_set.max_rounds):
-        tested, survey = _survey(
-            objective, rounds.weights, start, reached, working_set.n_coordinates, polish
-        )
         previous = np.inf if best is None else best.value
+        enough = (1.0 - working_set.sufficient_decrease) * previous
+
+        def suffices(value: float, weights: Array, enough: float = enough) -> bool:
+            return value <= enough < np.inf or reached(value, weights)
+
+        tested, survey = _survey(
+            objective, rounds.weights, start, suffices, working_set.n_coordinates, polish
+        )
         rounds.trace.append(Iterate(len(rounds.trace), survey.value, 0.0, True))
         # Single precision may colour the last digits; an earlier point is as good as an equal one.
         clean = reached(survey.value, tested)
@@ -113,8 +118,7 @@ def descend_on_working_set(
         if exhausted is not None and exhausted():
             break
         grown = np.union1d(rounds.coordinates, survey.coordinates)
-        stuck = survey.value > (1.0 - working_set.sufficient_decrease) * previous
-        if stuck and grown.size == rounds.coordinates.size:
+        if survey.value > enough and grown.size == rounds.coordinates.size:
             status = Status.STALLED
             break
         rounds.descend_on(grown)
@@ -127,15 +131,18 @@ def _survey(
     objective: SurveyableObjective,
     weights: Array,
     start: Array,
-    reached: Reached,
+    suffices: Reached,
     n_coordinates: int,
     polish: Polish | None,
 ) -> tuple[Array, Survey]:
-    """Return the polished weights and a full pass at them, or the weights before if cleaner."""
+    """Return the polished weights and a full pass at them, or the weights before if cleaner.
+
+    Those before are only looked at, which costs another pass, where the polished do not suffice.
+    """
     plain = weights is start or polish is None
     tested = weights if polish is None or plain else polish(weights)
     survey = objective.survey(tested, n_coordinates)
-    if plain or reached(survey.value, tested):
+    if plain or suffices(survey.value, tested):
         return tested, survey
     before = objective.survey(weights, n_coordinates)
     return (weights, before) if before.value < survey.value else (tested, survey)
