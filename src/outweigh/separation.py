@@ -92,10 +92,11 @@ def separate(
     weights = domain.project(weights)
     cuts: list[Cut] = []
     for _ in range(_ROUNDS):
-        cut = _find_cut(samples, domain, start, weights, sparse)
-        if cut is None:
+        found = _find_cut(samples, domain, start, weights, sparse)
+        if found is None:
             break
-        excess = np.maximum(cut.excess(samples.project(cut.direction)), 0.0)
+        cut, projected = found
+        excess = np.maximum(cut.excess(projected), 0.0)
         cuts.append(cut)
         pull = PULL / domain.metric.sum() * domain.metric
         weights = domain.project(weights - pull * excess)
@@ -104,7 +105,8 @@ def separate(
 
 def _find_cut(
     samples: Samples, domain: CappedSimplex, start: Array, weights: Array, sparse: bool
-) -> Cut | None:
+) -> tuple[Cut, Array] | None:
+    """Return a cut and the projections on its direction, or None if nothing was revealed."""
     moved = start - weights
     moved[np.abs(moved) <= 1e-9 * start.max()] = 0.0
     removed = np.maximum(moved, 0.0)
@@ -126,7 +128,7 @@ def _find_cut(
     # Where two Gaussians of weights share and 1 - share, that far apart, are equally likely.
     odds = np.log((1.0 - share) / share)
     limit = separation / 2.0 + odds / max(separation, np.finfo(float).eps)
-    return Cut(direction, centre, spread, float(np.clip(limit, NEAREST, FARTHEST)))
+    return Cut(direction, centre, spread, float(np.clip(limit, NEAREST, FARTHEST))), projected
 
 
 def _significant(z_scores: Array, sparse: bool) -> Array | None:
