@@ -56,6 +56,7 @@ class DenseSamples:
     array: NDArray[np.float64]
     memory_budget: int | None = None
     _last: LastSecondMoment = field(default_factory=LastSecondMoment, init=False, repr=False)
+    _screen: LastSecondMoment = field(default_factory=LastSecondMoment, init=False, repr=False)
 
     @property
     def n_samples(self) -> int:
@@ -118,7 +119,7 @@ class DenseSamples:
     ) -> ScreenedMoment:
         screen: ArrayMoment | TiledMoment
         if self._holds(np.float32):
-            array = self._last.updated(self.array, weights, np.float32)
+            array = self._screen.updated(self.array, weights, np.float32)
             largest = float(np.diagonal(array).max())
             self._finish(array, mean, reference)
             screen = ArrayMoment(array)

@@ -47,8 +47,9 @@ class ArrayMoment:
         return self.array[indices]
 
     def product(self, vectors: Array) -> Array:
-        """Return A V."""
-        return np.asarray(self.array @ vectors, dtype=np.float64)
+        """Return A V, in the precision of the array."""
+        # Else a vector in double would turn the whole array into doubles first.
+        return (self.array @ vectors.astype(self.array.dtype, copy=False)).astype(np.float64)
 
     def restrict(self, indices: Indices) -> Array:
         """Return the block on the named coordinates."""

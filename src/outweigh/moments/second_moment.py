@@ -45,6 +45,9 @@ class LastSecondMoment:
         self, rows: NDArray[np.float64], weights: Array, dtype: type[np.floating]
     ) -> Floats:
         """Return X'diag(w)X, a new array, and remember it for the next call."""
+        if 2 * np.count_nonzero(weights) < weights.size:
+            # Few rows are summed quickly, and tell little about the weights to come.
+            return second_moment(rows, weights, dtype)
         if (
             self.weights is None
             or self.matrix is None

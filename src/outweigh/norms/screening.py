@@ -98,7 +98,7 @@ class _LargestPerRow:
         rows = slice(start, start + squares.shape[0])
         best = self.largest[rows]
         k = best.shape[1]
-        hits = squares > best.min(axis=1)[:, None]
+        hits = np.ascontiguousarray(squares > best.min(axis=1)[:, None])
         counts = np.count_nonzero(hits, axis=1)
         most = int(counts.max(initial=0))
         if most == 0:
@@ -107,7 +107,7 @@ class _LargestPerRow:
             fresh = _largest(np.ascontiguousarray(squares), k)
         else:
             # The few that are large enough, row by row, padded with zeros.
-            row, column = np.nonzero(hits)
+            row, column = np.divmod(np.flatnonzero(hits), hits.shape[1])
             place = np.arange(row.size) - np.repeat(np.cumsum(counts) - counts, counts)
             fresh = np.zeros((best.shape[0], most), dtype=squares.dtype)
             fresh[row, place] = squares[row, column]
