@@ -21,7 +21,11 @@ settings.register_profile(
 )
 settings.load_profile("deterministic")
 
-SAMPLE_KINDS: dict[str, Callable[[NDArray[np.float64]], Samples]] = {"dense": DenseSamples}
+SAMPLE_KINDS: dict[str, Callable[[NDArray[np.float64]], Samples]] = {
+    "dense": DenseSamples,
+    # No moment matrix is ever held.
+    "no memory": lambda X: DenseSamples(X, memory_budget=0),
+}
 
 
 @pytest.fixture(scope="session", params=list(SAMPLE_KINDS))

@@ -335,7 +335,8 @@ class Result:
 
     ``form`` attains the value at the weights; ``coordinates`` are the features descended on, all of
     them if None. ``force`` and ``drift`` record the descent as a function of x: a row was pushed
-    down by x'Fx - x'b with F = sum step_t Z_t and b = sum step_t (Z_t + Z_t') mu_t.
+    down by x'Fx - x'b with F = sum step_t Z_t and b = sum step_t (Z_t + Z_t') mu_t. ``pushed`` is
+    that function at the rows descended on, sum step_t g_t.
     """
 
     weights: Array
@@ -347,3 +348,4 @@ class Result:
     force: Form
     drift: Array
     coordinates: Indices | None = None
+    pushed: Array | None = None

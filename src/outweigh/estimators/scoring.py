@@ -139,6 +139,7 @@ def row_score(
     result: Result,
     cuts: tuple[Cut, ...],
     total: float | None = None,
+    pushed: Array | None = None,
 ) -> tuple[RowScore, Array]:
     """Calibrate a score on the rows kept by `weights`; return it and the scores of all rows.
 
@@ -148,8 +149,11 @@ def row_score(
         Of the fit.
     total : float, optional
         The sum of the sample weights; the number of rows that `weights` amount to by default.
+    pushed : ndarray of shape (n,), optional
+        The force on each row where the descent was on these samples and recorded it.
     """
-    pushed = samples.quadratic(result.force) - samples.project(result.drift)
+    if pushed is None:
+        pushed = samples.quadratic(result.force) - samples.project(result.drift)
     score = RowScore(
         standardizer,
         samples.mean(weights),

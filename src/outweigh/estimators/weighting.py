@@ -108,6 +108,7 @@ def find_weighting(
         result,
         separator.cuts_of(result.weights) if separator is not None else (),
         total=float(sample_weight.sum()),
+        pushed=result.pushed,
     )
     return Weighting(
         result.weights,

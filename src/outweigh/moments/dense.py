@@ -57,6 +57,7 @@ class DenseSamples:
     memory_budget: int | None = None
     _last: LastSecondMoment = field(default_factory=LastSecondMoment, init=False, repr=False)
     _screen: LastSecondMoment = field(default_factory=LastSecondMoment, init=False, repr=False)
+    _mean: list[tuple[Array, Array]] = field(default_factory=list, init=False, repr=False)
 
     @property
     def n_samples(self) -> int:
@@ -70,7 +71,11 @@ class DenseSamples:
 
     def mean(self, weights: Array) -> Array:
         """Return mu_w = X'w."""
-        return np.asarray(weights @ self.array)
+        last = self._mean[0] if self._mean else None
+        if last is None or not np.array_equal(last[0], weights):
+            last = weights.copy(), np.asarray(weights @ self.array)
+            self._mean[:] = [last]
+        return last[1].copy()
 
     def moment(
         self,

@@ -104,23 +104,29 @@ class _Recorder:
         self.trace: list[Iterate] = []
         self._force = Form.zero(0)
         self._drift = np.empty(0)
-        self._best: tuple[Array, float, Form, Form, Array] | None = None
+        self._pushed = np.empty(0)
+        self._best: tuple[Array, float, Form, Form, Array, Array] | None = None
 
     def visited(self, weights: Array, evaluation: Evaluation) -> None:
         if self._best is None:
             self._force = Form.zero(evaluation.form.n_features)
             self._drift = np.zeros(evaluation.form.n_features)
+            self._pushed = np.zeros(weights.size)
         # Differences of rounding do not make a point better: the earlier one is kept.
         if self._best is None or evaluation.value < (1.0 - 1e-9) * self._best[1]:
-            self._best = (weights, evaluation.value, evaluation.form, self._force, self._drift)
+            so_far = self._force, self._drift, self._pushed
+            self._best = (weights, evaluation.value, evaluation.form, *so_far)
 
     def moved(self, step: float, evaluation: Evaluation) -> None:
         self._force = self._force + step * evaluation.form
         self._drift = self._drift + step * evaluation.drift
+        self._pushed = self._pushed + step * evaluation.subgradient
 
     def result(self, status: Status) -> Result:
         if self._best is None:
             raise ValueError("max_iter must be at least 1")
-        weights, value, form, force, drift = self._best
+        weights, value, form, force, drift, pushed = self._best
         trace = tuple(self.trace)
-        return Result(weights, value, status, len(trace), trace, form, force, drift)
+        return Result(
+            weights, value, status, len(trace), trace, form, force, drift, pushed=pushed
+        )

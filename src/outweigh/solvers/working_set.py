@@ -159,6 +159,7 @@ class _Rounds:
         self._inner = inner
         self._force = Form.zero(objective.n_features)
         self._drift = np.zeros(objective.n_features)
+        self._pushed: Array | None = np.zeros(start.size)
 
     def descend_on(self, coordinates: Indices) -> None:
         self.coordinates = coordinates
@@ -170,6 +171,8 @@ class _Rounds:
         self._force = self._force + found.force.lift(coordinates, self._objective.n_features)
         self._drift = self._drift.copy()
         self._drift[coordinates] += found.drift
+        known = self._pushed is not None and found.pushed is not None
+        self._pushed = self._pushed + found.pushed if known else None
 
     def result(self, weights: Array, survey: Survey) -> Result:
         return Result(
@@ -182,4 +185,5 @@ class _Rounds:
             self._force,
             self._drift,
             self.coordinates,
+            self._pushed,
         )
