@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from outweigh.moments import ArrayMoment, BlockedMoment, DenseSamples, ScreenedMoment, TiledMoment
-from outweigh.moments.screened import deflated
+from outweigh.moments import BlockedMoment, DenseSamples, ScreenedMoment, TiledMoment
+from outweigh.moments.screened import SharedMoment, deflated
 from outweigh.objectives import sparse_mean
 from outweigh.protocols import MomentMatrix, TiledMatrix
 from tests.reference import moments as brute
@@ -27,7 +27,7 @@ REFERENCES = {
 }
 every_reference = pytest.mark.parametrize("reference", REFERENCES.values(), ids=REFERENCES)
 both = pytest.mark.parametrize("centred", [True, False], ids=["centred", "uncentred"])
-# Room for two matrices in single precision, or for none.
+# Room for a matrix in single precision, or for none.
 every_budget = pytest.mark.parametrize("budget", [None, 0], ids=["held", "tiled"])
 
 
@@ -76,10 +76,36 @@ def test_the_screen_is_within_its_rounding_of_the_matrix(
 
 
 def test_only_what_fits_the_budget_is_held() -> None:
-    assert isinstance(screened(None, True, 1.0).screen, ArrayMoment)
+    assert isinstance(screened(None, True, 1.0).screen, SharedMoment)
     assert isinstance(screened(0, True, 1.0).screen, TiledMoment)
     double = DenseSamples(X, memory_budget=0).moment(WEIGHTS, centred=True)
     assert isinstance(double, BlockedMoment)
+
+
+@both
+@every_reference
+def test_a_shared_screen_is_the_rounded_matrix_in_every_way(
+    centred: bool, reference: float | Array
+) -> None:
+    screen = screened(None, centred, reference).screen
+    assert isinstance(screen, SharedMoment)
+    expected = brute.deviation(X, WEIGHTS, centred=centred, reference=reference)
+    some = np.array([7, 2])
+    V = np.random.default_rng(2).standard_normal((D, 3))
+    np.testing.assert_allclose(screen.rows(some), expected[some], atol=1e-5)
+    np.testing.assert_allclose(screen.restrict(some), expected[np.ix_(some, some)], atol=1e-5)
+    np.testing.assert_allclose(screen.product(V), expected @ V, atol=1e-5)
+    np.testing.assert_allclose(screen.product(V[:, 0]), expected @ V[:, 0], atol=1e-5)
+    np.testing.assert_allclose(screen.diagonal(), np.diagonal(expected), atol=1e-5)
+
+
+def test_a_screen_of_earlier_weights_is_not_read_by_mistake() -> None:
+    samples = DenseSamples(X)
+    early = samples.moment(WEIGHTS, centred=True, single_precision=True)
+    samples.moment(np.full(N, 1.0 / N), centred=True, single_precision=True)
+    assert isinstance(early, ScreenedMoment)
+    with pytest.raises(RuntimeError, match="other weights"):
+        seen(early.screen)
 
 
 @every_budget
@@ -122,7 +148,7 @@ def test_a_deflated_matrix_is_the_formula(budget: int | None, single: bool) -> N
 
 
 def test_a_pass_over_many_features_makes_no_square_array() -> None:
-    d = 4000
+    d = 5000
     rows = np.random.default_rng(5).standard_normal((100, d))
     objective = sparse_mean(DenseSamples(rows), 5)
     tracemalloc.start()

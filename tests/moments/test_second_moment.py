@@ -69,11 +69,13 @@ def test_weights_on_few_rows_are_summed_apart() -> None:
     np.testing.assert_array_equal(last.weights, usual)
 
 
+@pytest.mark.parametrize("tile", [2, 3, 8])
 @pytest.mark.parametrize("block", [1, 7, 60])
 def test_the_sum_does_not_depend_on_the_blocks(
-    block: int, monkeypatch: pytest.MonkeyPatch
+    block: int, tile: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "_ROW_BLOCK", block)
+    monkeypatch.setattr(module, "_TILE", tile)
     weights = drifting_weights(1)[0]
     found = second_moment(X, weights, np.float64)
     np.testing.assert_allclose(found, brute.second_moment(X, weights), atol=1e-14)

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from outweigh.forms import Form
 from outweigh.moments.matrices import ArrayMoment, BlockedMoment, subtract_reference
-from outweigh.moments.screened import ScreenedMoment, TiledMoment
-from outweigh.moments.second_moment import LastSecondMoment, second_moment
+from outweigh.moments.screened import ScreenedMoment, SharedMoment, TiledMoment
+from outweigh.moments.second_moment import LastSecondMoment, block_rows, second_moment
 from outweigh.protocols import Array, Indices, MomentMatrix, Reference
 
 __all__ = ["DenseSamples"]
@@ -109,7 +109,7 @@ class DenseSamples:
             return self._screened(weights, mean, reference, exact)
         if not self._holds(np.float64):
             return exact
-        # What is remembered for the next weights is small beside X, or not worth its memory; and
+        # What is remembered beside the matrix is small beside X, or not worth its memory; and
         # where a sum is quick, finding out what changed is not.
         small = 4 * self.n_features <= self.n_samples
         if small and self.n_samples * self.n_features**2 > _UPDATE_ABOVE:
@@ -122,12 +122,11 @@ class DenseSamples:
     def _screened(
         self, weights: Array, mean: Array | None, reference: Reference, exact: BlockedMoment
     ) -> ScreenedMoment:
-        screen: ArrayMoment | TiledMoment
+        screen: SharedMoment | TiledMoment
         if self._holds(np.float32):
-            array = self._screen.updated(self.array, weights, np.float32)
-            largest = float(np.diagonal(array).max())
-            self._finish(array, mean, reference)
-            screen = ArrayMoment(array)
+            second = self._screen.shared(self.array, weights, np.float32)
+            largest = float(np.diagonal(second).max())
+            screen = SharedMoment(self._screen, mean, reference, self._screen.version)
         else:
             root = np.empty(self.array.shape, dtype=np.float32)
             for rows in self._chunks():
@@ -156,11 +155,12 @@ class DenseSamples:
         subtract_reference(array, reference, np.arange(self.n_features))
 
     def _holds(self, dtype: type[np.floating]) -> bool:
-        """Whether a moment matrix, and the one remembered from the last weights, fit the budget."""
+        """Whether a moment matrix, and the scaled rows that it is summed from, fit the budget."""
         budget = self.memory_budget
         if budget is None:
             budget = max(_TIMES_X * self.array.nbytes, _ALWAYS)
-        return 2 * np.dtype(dtype).itemsize * self.n_features**2 <= budget
+        rows = self.n_features + block_rows(self.n_samples, self.n_features)
+        return np.dtype(dtype).itemsize * self.n_features * rows <= budget
 
     def _chunks(self) -> Iterator[slice]:
         """Yield runs of rows whose values stay in cache."""

@@ -10,7 +10,14 @@ from numpy.typing import NDArray
 
 from outweigh.protocols import Array, Indices, Reference
 
-__all__ = ["ArrayMoment", "BlockedMoment", "reference_block", "subtract_reference"]
+__all__ = [
+    "ArrayMoment",
+    "BlockedMoment",
+    "apply_reference",
+    "reference_block",
+    "restrict_reference",
+    "subtract_reference",
+]
 
 
 _BLOCK_ROWS = 256
@@ -112,10 +119,7 @@ class BlockedMoment:
         result = self.rows_of_x.T @ (scale * inner)
         if self.mean is not None:
             result = result - np.multiply.outer(self.mean, self.mean @ vectors)
-        if np.ndim(self.reference) == 2:
-            return np.asarray(result - self.reference @ vectors, dtype=np.float64)
-        diagonal = np.broadcast_to(self.reference, (self.n_features,))
-        return np.asarray(result - (diagonal * vectors.T).T, dtype=np.float64)
+        return np.asarray(result - apply_reference(self.reference, vectors), dtype=np.float64)
 
     def restrict(self, indices: Indices) -> Array:
         """Return the block on the named coordinates."""
@@ -139,6 +143,14 @@ def restrict_reference(reference: Reference, indices: Indices) -> Reference:
         return reference
     array = np.asarray(reference)
     return array[indices] if array.ndim == 1 else array[np.ix_(indices, indices)]
+
+
+def apply_reference(reference: Reference, vectors: Array) -> Array:
+    """Return R V for V of shape (d,) or (d, m)."""
+    if np.ndim(reference) == 2:
+        return np.asarray(reference @ vectors)
+    diagonal = np.broadcast_to(reference, (vectors.shape[0],))
+    return np.asarray((diagonal * vectors.T).T)
 
 
 def subtract_reference(block: NDArray[np.floating], reference: Reference, indices: Indices) -> None:

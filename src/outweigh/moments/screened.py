@@ -8,12 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from outweigh.moments.matrices import subtract_reference
+from outweigh.moments.matrices import apply_reference, subtract_reference
+from outweigh.moments.second_moment import LastSecondMoment
 from outweigh.protocols import Array, Indices, MomentMatrix, Reference, TiledMatrix
 
-__all__ = ["ScreenedMoment", "TiledMoment", "deflated"]
+__all__ = ["ScreenedMoment", "SharedMoment", "TiledMoment", "deflated"]
 
 _TILE = 1024
+_BLOCK_ROWS = 256
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -62,6 +64,67 @@ class ScreenedMoment:
     def restrict(self, indices: Indices) -> Array:
         """Return the block on the named coordinates."""
         return self.exact.restrict(indices)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SharedMoment:
+    """M_w - mu mu' - R by blocks of rows, M_w being shared with what remembers it.
+
+    Parameters
+    ----------
+    source : LastSecondMoment
+        Its matrix is M_w until it goes on to other weights; then this one refuses to be read.
+    mean : ndarray of shape (d,) or None
+    reference : float or ndarray
+    """
+
+    source: LastSecondMoment
+    mean: Array | None
+    reference: Reference
+    version: int
+
+    @property
+    def n_features(self) -> int:
+        """Its dimension d."""
+        return int(self._second.shape[0])
+
+    @property
+    def _second(self) -> NDArray[np.floating]:
+        if self.source.version != self.version or self.source.matrix is None:
+            raise RuntimeError("a screen must be read before that of other weights is asked for")
+        return self.source.matrix
+
+    def diagonal(self) -> NDArray[np.floating]:
+        """Return the diagonal."""
+        blocks = [np.diagonal(block, start) for start, block in self.row_blocks()]
+        return np.concatenate(blocks)
+
+    def row_blocks(self) -> Iterator[tuple[int, NDArray[np.floating]]]:
+        """Yield blocks of rows, computed in cache."""
+        for start in range(0, self.n_features, _BLOCK_ROWS):
+            stop = min(start + _BLOCK_ROWS, self.n_features)
+            yield start, self.rows(np.arange(start, stop))
+
+    def rows(self, indices: Indices) -> NDArray[np.floating]:
+        """Return the named full rows."""
+        block = self._second[indices]
+        if self.mean is not None:
+            short = self.mean.astype(block.dtype)
+            block -= short[indices, None] * short
+        subtract_reference(block, self.reference, indices)
+        return block
+
+    def product(self, vectors: Array) -> Array:
+        """Return A V, in the precision of M_w."""
+        result = self._second @ vectors.astype(self._second.dtype, copy=False)
+        result = result.astype(np.float64)
+        if self.mean is not None:
+            result -= np.multiply.outer(self.mean, self.mean @ vectors)
+        return result - apply_reference(self.reference, vectors)
+
+    def restrict(self, indices: Indices) -> Array:
+        """Return the block on the named coordinates."""
+        return self.rows(indices)[:, indices].astype(np.float64)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from outweigh.protocols import Array
 
-__all__ = ["LastSecondMoment", "second_moment"]
+__all__ = ["LastSecondMoment", "block_rows", "second_moment"]
 
 # Rows scaled and multiplied at once, or as many as the product has if that is more: the block then
 # takes no more memory than the product. Sums over fixed blocks do not depend on threads.
@@ -18,6 +18,8 @@ _ROW_BLOCK = 2048
 _GATHER_BELOW = 0.7
 # Beyond this share of rows whose weight changed, starting anew is as cheap as an update.
 _UPDATE_BELOW = 0.4
+# Columns multiplied at once where a second array of the size of the product would be wasteful.
+_TILE = 1024
 # Updates after which a sum is made anew, so that their rounding does not pile up.
 _UPDATES_IN_A_ROW = 16
 
@@ -40,6 +42,7 @@ class LastSecondMoment:
     weights: Array | None = None
     matrix: Floats | None = None
     updates: int = 0
+    version: int = 0
 
     def updated(
         self, rows: NDArray[np.float64], weights: Array, dtype: type[np.floating]
@@ -48,6 +51,14 @@ class LastSecondMoment:
         if 2 * np.count_nonzero(weights) < weights.size:
             # Few rows are summed quickly, and tell little about the weights to come.
             return second_moment(rows, weights, dtype)
+        return self.shared(rows, weights, dtype).copy()
+
+    def shared(self, rows: NDArray[np.float64], weights: Array, dtype: type[np.floating]) -> Floats:
+        """Return the remembered X'diag(w)X itself: not to be written to, and gone at `version` + 1.
+
+        A matrix of many features is not held twice.
+        """
+        self.version += 1
         if (
             self.weights is None
             or self.matrix is None
@@ -60,7 +71,6 @@ class LastSecondMoment:
         moved = np.abs(change) > 1e-12 * weights.max()
         if np.count_nonzero(moved) > _UPDATE_BELOW * weights.size:
             return self._anew(rows, weights, dtype)
-        # In place: what is returned is a copy, so no third array of its size is needed.
         self.matrix *= dtype(factor)
         for sign in (1.0, -1.0):
             part = np.where(moved & (sign * change > 0), np.abs(change), 0.0)
@@ -69,13 +79,18 @@ class LastSecondMoment:
         # Rows that count as unmoved are so to 1e-12; what is remembered is what was summed.
         self.weights = np.where(moved, weights, factor * self.weights)
         self.updates += 1
-        return self.matrix.copy()
+        return self.matrix
 
     def _anew(self, rows: NDArray[np.float64], weights: Array, dtype: type[np.floating]) -> Floats:
         self.matrix = None
         self.matrix = second_moment(rows, weights, dtype)
         self.weights, self.updates = weights.copy(), 0
-        return self.matrix.copy()
+        return self.matrix
+
+
+def block_rows(n: int, d: int) -> int:
+    """Return how many of n rows of d columns are scaled and multiplied at once."""
+    return min(max(_ROW_BLOCK, d), max(n, 1))
 
 
 def _common_factor(weights: Array, old: Array) -> float:
@@ -97,9 +112,8 @@ def _weighted_sum(
     used = np.flatnonzero(root)
     gather = used.size < _GATHER_BELOW * root.size
     count = used.size if gather else root.size
-    size = min(max(_ROW_BLOCK, d), max(count, 1))
+    size = block_rows(count, d)
     scaled = np.empty((size, d), dtype=dtype)
-    spare: Floats | None = None
     for start in range(0, count, size):
         chosen = used[start : start + size] if gather else slice(start, min(start + size, count))
         block = rows[chosen]
@@ -109,10 +123,21 @@ def _weighted_sum(
         if into is None:
             # NumPy knows a product of an array with its own transpose: half the multiplications.
             into = part.T @ part
-            continue
-        spare = np.matmul(part.T, part, out=spare)
-        if sign > 0:
-            into += spare
         else:
-            into -= spare
+            _add_product(into, part, sign)
     return np.zeros((d, d), dtype=dtype) if into is None else into
+
+
+def _add_product(total: Floats, part: Floats, sign: float) -> None:
+    """Add sign * part' part to a symmetric array, by tiles on and above the diagonal."""
+    d = total.shape[0]
+    for start in range(0, d, _TILE):
+        rows = slice(start, min(start + _TILE, d))
+        for column in range(start, d, _TILE):
+            columns = slice(column, min(column + _TILE, d))
+            tile = part[:, rows].T @ part[:, columns]
+            if sign < 0:
+                np.negative(tile, out=tile)
+            total[rows, columns] += tile
+            if column > start:
+                total[columns, rows] += tile.T
