@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
@@ -34,3 +36,17 @@ def test_one_and_two_threads_give_the_same_answer(name: str) -> None:
         answers.append((found, fitted.weights_ * N, np.array([fitted.objective_])))
     for one, two in zip(*answers, strict=True):
         np.testing.assert_allclose(one, two, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_rounding_does_not_grow_in_a_long_descent(seed: int) -> None:
+    # Weights and repeated rows sum in another order. No weights make uniform noise in 30 features
+    # look white on 15 rows, so a descent goes on for long among kinks.
+    rng = np.random.default_rng(seed)
+    X, times = 10.0 * rng.random((15, 30)), rng.integers(0, 5, 15)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        counted = RobustSparseMean().fit(X, sample_weight=times)
+        repeated = RobustSparseMean().fit(X.repeat(times, axis=0))
+    assert counted.n_iter_ > 20
+    np.testing.assert_allclose(counted.score_samples(X), repeated.score_samples(X), rtol=1e-10)

@@ -81,9 +81,7 @@ def test_rows_that_rarely_have_something_large_are_ranked_all_the_same(seed: int
 @seeds
 @pytest.mark.parametrize("m", [1, 2, 31, 900])
 @pytest.mark.parametrize("size", [1, 7, 50])
-def test_the_largest_entries_of_tiles_are_those_of_the_matrix(
-    seed: int, m: int, size: int
-) -> None:
+def test_the_largest_entries_of_tiles_are_those_of_the_matrix(seed: int, m: int, size: int) -> None:
     A = symmetric(seed)
     rows, cols, values = largest_entries(Tiles(A, size), m, 0.0)
     np.testing.assert_array_equal(A[rows, cols], values)
@@ -94,9 +92,7 @@ def test_the_largest_entries_of_tiles_are_those_of_the_matrix(
 @seeds
 @pytest.mark.parametrize("tiled", [False, True], ids=["held", "tiled"])
 @pytest.mark.parametrize("k", [1, 3, 8])
-def test_near_ties_of_rows_are_decided_by_the_exact_matrix(
-    seed: int, tiled: bool, k: int
-) -> None:
+def test_near_ties_of_rows_are_decided_by_the_exact_matrix(seed: int, tiled: bool, k: int) -> None:
     A = nearly_tied(seed)
     exact = brute.rowwise_largest_sorted(A, k)
     assert RowwiseLargest(k).maximize(rounded(A, seed, tiled)).value == pytest.approx(

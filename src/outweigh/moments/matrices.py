@@ -110,7 +110,7 @@ class BlockedMoment:
         if self.mean is not None:
             block -= np.outer(self.mean[indices], self.mean).astype(block.dtype)
         subtract_reference(block, self.reference, indices)
-        return block
+        return np.asarray(block)
 
     def product(self, vectors: Array) -> Array:
         """Return A V without forming A."""

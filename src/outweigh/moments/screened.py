@@ -191,9 +191,7 @@ class _Deflated:
     def rows(self, indices: Indices) -> NDArray[np.floating]:
         return self._taken(indices, self.matrix.rows(indices))
 
-    def _taken(
-        self, indices: Indices | slice, rows: NDArray[np.floating]
-    ) -> NDArray[np.floating]:
+    def _taken(self, indices: Indices | slice, rows: NDArray[np.floating]) -> NDArray[np.floating]:
         taken = self.basis[indices] @ self.core @ self.basis.T
         return np.asarray(rows - taken.astype(rows.dtype))
 

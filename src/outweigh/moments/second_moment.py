@@ -118,7 +118,7 @@ def _weighted_sum(
         chosen = used[start : start + size] if gather else slice(start, min(start + size, count))
         block = rows[chosen]
         part = scaled[: block.shape[0]]
-        # In double, then rounded: a huge value of a row without weight must give 0, not inf times 0.
+        # In double, then rounded: a huge value without weight must give 0, not inf times 0.
         np.multiply(block, root[chosen, None], out=part, dtype=np.float64, casting="same_kind")
         if into is None:
             # NumPy knows a product of an array with its own transpose: half the multiplications.

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from outweigh.forms import Form
+from outweigh.forms import Form, sum_at
 from outweigh.norms.screening import ArrayBlock, largest_entries, row_energies, screened
 from outweigh.protocols import Array, Inspection, Maximum, MomentMatrix
 from outweigh.selection import top_k_indices, top_k_per_row
@@ -136,14 +136,12 @@ class LargestEntries:
         """Return the maximum, and the `n_rows` rows of its form that have most energy."""
         maximum = self.maximize(matrix)
         form = maximum.form
-        energy = np.bincount(form.rows, form.values**2, minlength=matrix.n_features)
+        energy = sum_at(form.rows, form.values**2, matrix.n_features)
         rows = top_k_indices(energy, min(n_rows, int(np.count_nonzero(energy))))
         return Inspection(maximum, rows, np.asarray(matrix.rows(rows), dtype=np.float64))
 
 
-def _within_rounding(
-    energy: Array, wanted: int, k: int, rounding: float
-) -> NDArray[np.intp]:
+def _within_rounding(energy: Array, wanted: int, k: int, rounding: float) -> NDArray[np.intp]:
     """Return the rows that may be among the `wanted` of largest energy."""
     if rounding == 0.0:
         return top_k_indices(energy, wanted)

@@ -68,9 +68,9 @@ def row_energies(matrix: MomentMatrix | TiledMatrix, k: int) -> Array:
                 kept.offer(start, squares)
                 if column > start:
                     kept.offer(column, squares.T)
-            return kept.largest.sum(axis=1, dtype=np.float64)
+            return np.asarray(kept.largest.sum(axis=1, dtype=np.float64))
         energy = np.empty(matrix.n_features)
-        for start, block in matrix.row_blocks():
+        for start, block in cast(MomentMatrix, matrix).row_blocks():
             energy[start : start + block.shape[0]] = _largest(np.square(block), k).sum(axis=1)
     return energy
 
@@ -160,7 +160,7 @@ def _entries(
     """Yield entries block by block: flat place of the first, strides and width, flat values."""
     d = matrix.n_features
     if not _is_tiled(matrix):
-        for start, block in matrix.row_blocks():
+        for start, block in cast(MomentMatrix, matrix).row_blocks():
             yield start * d, (d, 1, d), block.reshape(-1)
         return
     for start, column, tile in matrix.tiles():

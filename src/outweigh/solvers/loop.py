@@ -22,6 +22,8 @@ from outweigh.protocols import (
 
 __all__ = ["descend"]
 
+_BITS = 30
+
 
 def descend(
     objective: Objective,
@@ -74,8 +76,9 @@ def descend(
                 )
             step, accepted = step / 2.0, False
         else:
-            ahead, norm_sq = update.direction(candidate, trial.subgradient)
+            ahead, norm_sq = update.direction(candidate, _rounded(trial.subgradient))
             next_step, accepted = rule.decide(trial, norm_sq)
+            next_step = _few_digits(next_step)
             if accepted:
                 if evaluation is not None:
                     recorder.moved(step, evaluation)
@@ -95,6 +98,25 @@ def descend(
             break
         candidate = update.move(current, direction, step)
     return recorder.result(status)
+
+
+def _rounded(subgradient: Array) -> Array:
+    """Return a subgradient to nine digits of its largest entry.
+
+    Descents at kinks amplify the last digits, and those depend on the order of summation: on the
+    number of threads, on the order of the rows, on whether a row is repeated or counted twice.
+    Rounded, two such descents take the same steps.
+    """
+    largest = float(np.abs(subgradient).max(initial=0.0))
+    if not 0.0 < largest < math.inf:
+        return subgradient
+    unit = 2.0 ** (math.frexp(largest)[1] - _BITS)
+    return np.asarray(np.round(subgradient / unit) * unit)
+
+
+def _few_digits(step: float) -> float:
+    """Return a step to seven digits, for the same reason."""
+    return float(f"{step:.6e}")
 
 
 class _Recorder:
@@ -127,6 +149,4 @@ class _Recorder:
             raise ValueError("max_iter must be at least 1")
         weights, value, form, force, drift, pushed = self._best
         trace = tuple(self.trace)
-        return Result(
-            weights, value, status, len(trace), trace, form, force, drift, pushed=pushed
-        )
+        return Result(weights, value, status, len(trace), trace, form, force, drift, pushed=pushed)

@@ -181,9 +181,8 @@ class Polyak:
         lowest = evaluation.attained - math.sqrt(gradient_norm_sq) * self.diameter
         if lowest > self._level:
             self._level, raised = min(lowest, self._best), True
-        if raised:
-            if self._best - self._level <= self.tol * self._best:
-                self.finished = Status.STALLED if self.target > 0 else Status.STATIONARY
+        if raised and self._best - self._level <= self.tol * self._best:
+            self.finished = Status.STALLED if self.target > 0 else Status.STATIONARY
         gap = evaluation.attained - min(self._level, evaluation.attained)
         if gap == 0.0:
             gap = value - min(self._level, value)

@@ -171,8 +171,10 @@ class _Rounds:
         self._force = self._force + found.force.lift(coordinates, self._objective.n_features)
         self._drift = self._drift.copy()
         self._drift[coordinates] += found.drift
-        known = self._pushed is not None and found.pushed is not None
-        self._pushed = self._pushed + found.pushed if known else None
+        if self._pushed is None or found.pushed is None:
+            self._pushed = None
+        else:
+            self._pushed = self._pushed + found.pushed
 
     def result(self, weights: Array, survey: Survey) -> Result:
         return Result(
