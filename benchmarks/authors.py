@@ -39,10 +39,13 @@ ROWS = (
 CONTAMINATION = 0.1
 
 
-def load_authors(path: str) -> Callable[[np.ndarray, int, float], Any]:
-    """Return the authors' Sparse GD as a function of rows, sparsity and contamination."""
+def load_authors(path: str) -> dict[str, Callable[[np.ndarray, int, float], Any]]:
+    """Return the authors' programs by name, as functions of rows, sparsity and contamination."""
     program = _program(path)
-    return lambda X, k, eps: _run(program, "GDAlgs", X, k, eps)
+    return {
+        name: lambda X, k, eps, name=name: _run(program, name, X, k, eps)
+        for name in ("RME_sp", "GDAlgs")
+    }
 
 
 def _program(path: str) -> types.ModuleType:

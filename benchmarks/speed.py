@@ -1,11 +1,20 @@
-"""Time and memory of a fit, in units of one float64 product X'X on the same data and of peers."""
+"""Time and memory of a fit, in units of one float64 product X'X on the same data and of peers.
+
+python -m benchmarks speed [CASE ...] [--repeats N] [--authors PATH]
+
+Processor time on one thread, the least of several calls; the first call, in which noise floors are
+drawn, apart. Cases that are run replace their lines in the saved tables; the others stay.
+"""
 
 from __future__ import annotations
 
 import argparse
 import json
+import subprocess
+import sys
+import time
 import tracemalloc
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +23,8 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.authors import load_authors
 from benchmarks.pairing import FIRST_SEED, RESULTS, best_of
-from outweigh import RobustMean, RobustSparseMean
+from benchmarks.tables import format_lines
+from outweigh import RobustMean, RobustPCA, RobustSparseMean, RobustSparsePCA
 from outweigh.adversaries import ADVERSARIES
 from outweigh.baselines import FilterSparseMean
 from outweigh.baselines.plain import SparseGradientDescent
@@ -23,6 +33,13 @@ from outweigh.selection import hard_threshold
 CONTAMINATION = 0.1
 # Above this many features a float64 product is timed in blocks of columns, as no one would hold it.
 BLOCKED_ABOVE = 6000
+
+ESTIMATORS: Mapping[str, Callable[..., Any]] = {
+    "sparse mean": lambda k, eps: RobustSparseMean(k, contamination=eps),
+    "dense mean": lambda k, eps: RobustMean(contamination=eps),
+    "sparse PCA": lambda k, eps: RobustSparsePCA(n_nonzero=k, contamination=eps),
+    "dense PCA": lambda k, eps: RobustPCA(contamination=eps),
+}
 
 
 @dataclass(frozen=True)
@@ -36,28 +53,32 @@ class Case:
     k: int
     to_product: float | None = None
     to_filter: float | None = None
-    to_authors: float | None = None
-    to_memory: float | None = None
-    dense: bool = False
+    kind: str = "sparse mean"
     plain: bool = False
+
+    def estimator(self, contamination: float | str = CONTAMINATION) -> Any:
+        """Return a fresh estimator."""
+        return ESTIMATORS[self.kind](self.k, contamination)
 
 
 CASES = (
-    Case("large", "linear_hiding", 12000, 1000, 40, 2.0, 1 / 4, 1 / 30, plain=True),
+    Case("large", "linear_hiding", 12000, 1000, 40, 2.0, 1 / 4, plain=True),
     Case("medium", "linear_hiding", 2000, 1000, 40, 3.0, 1 / 2, plain=True),
     *(
         Case(f"k={k}", "linear_hiding", 5000, 300, k, None, 1.5 if k <= 100 else 3.0)
         for k in (1, 21, 61, 121, 181)
     ),
-    Case("wide", "shifted", 3000, 5000, 20, 2.0, to_memory=2.0),
-    Case("very wide", "shifted", 2000, 20000, 20, 2.0, to_memory=2.0),
+    Case("wide", "shifted", 3000, 5000, 20, 2.0),
+    Case("very wide", "shifted", 2000, 20000, 20, 2.0),
     Case("tiny", "tail_flipping", 5000, 10, 1),
-    Case("dense mean", "dense", 5000, 1000, 1000, 10.0, dense=True),
+    Case("dense mean", "dense", 5000, 1000, 1000, 10.0, kind="dense mean"),
+    Case("sparse PCA", "spiked_mixture", 4000, 1000, 20, 15.0, kind="sparse PCA"),
+    Case("dense PCA", "dense_spike", 300, 20000, 20000, kind="dense PCA"),
 )
 
 
 def make_data(model: str, n: int, d: int, k: int, seed: int) -> tuple[np.ndarray, ...]:
-    """Return rows, the mask of the clean ones and the true mean."""
+    """Return rows, the mask of the clean ones and the true mean or component."""
     if model in ADVERSARIES:
         sample = ADVERSARIES[model](n, d, k, CONTAMINATION, seed)
         return sample.X, sample.inliers, sample.truth
@@ -93,52 +114,62 @@ def peak_memory(call: Callable[[], object]) -> int:
     return peak - before
 
 
-def estimator(case: Case, contamination: float | str = CONTAMINATION) -> Any:
-    """Return a fresh estimator for a case."""
-    if case.dense:
-        return RobustMean(contamination=contamination)
-    return RobustSparseMean(case.k, contamination=contamination)
-
-
-def run_case(case: Case, repeats: int, authors: Callable[..., Any] | None) -> dict[str, Any]:
-    """Return what was measured on one case."""
+def run_case(
+    case: Case, repeats: int, authors: Mapping[str, Callable[..., Any]]
+) -> tuple[dict[str, Any], dict[str, Any] | None]:
+    """Return what was measured on one case: against the product, and against peers."""
     X, inliers, truth = make_data(case.model, case.n, case.d, case.k, FIRST_SEED)
-    product = product_time(X, repeats)
     repeats = repeats if case.d <= BLOCKED_ABOVE else 1
-    ours = best_of(repeats, lambda: estimator(case).fit(X))
-    fitted = estimator(case).fit(X)
-    oracle = X[inliers].mean(axis=0)
-    oracle = oracle if case.dense else hard_threshold(oracle, case.k)
-    row: dict[str, Any] = {
+    first = best_of(1, lambda: case.estimator().fit(X))
+    product = product_time(X, repeats)
+    ours = best_of(repeats, lambda: case.estimator().fit(X))
+    fitted = case.estimator().fit(X)
+    row = {
         "case": case.name,
-        "n": case.n,
-        "d": case.d,
-        "k": case.k,
+        "n": str(case.n),
+        "d": str(case.d),
+        "k": str(case.k),
         "seconds": ours,
-        "ours / product": ours / product,
-        "auto / known": best_of(repeats, lambda: estimator(case, "auto").fit(X)) / ours,
-        "error / oracle": float(
-            np.linalg.norm(fitted.location_ - truth) / np.linalg.norm(oracle - truth)
-        ),
-        "memory / X": peak_memory(lambda: estimator(case).fit(X)) / X.nbytes,
-        "evaluations": fitted.n_iter_,
+        "ours / X'X": ours / product,
+        "target": _target(case.to_product),
+        "first call / X'X": first / product,
+        "auto / known": best_of(repeats, lambda: case.estimator("auto").fit(X)) / ours,
+        "memory / X": peak_memory(lambda: case.estimator().fit(X)) / X.nbytes,
+        "evaluations": str(fitted.n_iter_),
+        "error / oracle": _relative_error(case, fitted, X[inliers], truth),
     }
-    if case.to_filter is not None:
-        peer = FilterSparseMean(case.k, contamination=CONTAMINATION)
-        row["ours / filter"] = ours / best_of(repeats, lambda: peer.fit(X))
+    if case.kind != "sparse mean" or case.d > 1000:
+        return row, None
+    peers: dict[str, Callable[[], object]] = {
+        "filter": lambda: FilterSparseMean(case.k, contamination=CONTAMINATION).fit(X)
+    }
     if case.plain:
         plain = SparseGradientDescent(case.k, contamination=CONTAMINATION)
-        row["ours / plain"] = ours / best_of(1, lambda: plain.fit(X))
-    if case.to_authors is not None and authors is not None:
-        row["ours / authors"] = ours / best_of(1, lambda: authors(X, case.k, CONTAMINATION))
-    row["targets"] = {
-        "ours / product": case.to_product,
-        "ours / filter": case.to_filter,
-        "ours / authors": case.to_authors,
-        "memory / X": case.to_memory,
-        "auto / known": 2.0,
-    }
-    return row
+        peers["paper's algorithm"] = lambda: plain.fit(X)
+    if case.to_filter is not None and authors:
+        peers["authors' RME_sp"] = lambda: authors["RME_sp"](X, case.k, CONTAMINATION)
+        peers["authors' GD"] = lambda: authors["GDAlgs"](X, case.k, CONTAMINATION)
+    slow = ("paper's algorithm", "authors' GD")
+    against: dict[str, Any] = {"case": case.name, "target, filter": _target(case.to_filter)}
+    for name in ("filter", "authors' RME_sp", "authors' GD", "paper's algorithm"):
+        found = ""
+        if name in peers:
+            found = ours / best_of(1 if name in slow else repeats, peers[name])
+        against[f"ours / {name}"] = found
+    return row, against
+
+
+def _target(value: float | None) -> str:
+    return "" if value is None else f"{value:.3g}"
+
+
+def _relative_error(case: Case, fitted: Any, clean: np.ndarray, truth: np.ndarray) -> float | str:
+    """Return the error of a mean in units of the oracle's; components have studies of their own."""
+    if not case.kind.endswith("mean"):
+        return ""
+    oracle = clean.mean(axis=0)
+    oracle = oracle if case.kind == "dense mean" else hard_threshold(oracle, case.k)
+    return float(np.linalg.norm(fitted.location_ - truth) / np.linalg.norm(oracle - truth))
 
 
 def growth(repeats: int) -> list[dict[str, Any]]:
@@ -155,46 +186,79 @@ def growth(repeats: int) -> list[dict[str, Any]]:
             n, d, k = shape(value)
             X = make_data("shifted", n, d, k, FIRST_SEED)[0]
             model = RobustSparseMean(k, contamination=CONTAMINATION)
+            model.fit(X)
             times.append(best_of(repeats, lambda model=model, X=X: model.fit(X)))
         slope = float(np.polyfit(np.log(values), np.log(times), 1)[0])
         rows.append({"growth in": name, "exponent": slope, "target": target})
     return rows
 
 
+def fixed_costs(repeats: int) -> list[dict[str, Any]]:
+    """Return what does not depend on the size of the data: the import, and a fit of few values."""
+    both = "import time, sklearn.base, sklearn.utils.validation as v; s = time.perf_counter()"
+    code = f"{both}; import outweigh; print(time.perf_counter() - s)"
+    imports = [
+        float(subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout)
+        for _ in range(max(repeats, 5))
+    ]
+    X = make_data("tail_flipping", 50, 10, 1, FIRST_SEED)[0]
+
+    def fit(max_iter: int) -> Any:
+        model = RobustSparseMean(1, contamination=CONTAMINATION, stop_at_floor=False)
+        return model.set_params(max_iter=max_iter).fit(X)
+
+    short = best_of(20 * repeats, lambda: fit(1))
+    more = best_of(20 * repeats, lambda: fit(20)) - short
+    return [
+        {"what": "import outweigh after scikit-learn", "ms": 1e3 * min(imports), "target": "200"},
+        {"what": "a fit of 50 x 10 values, one evaluation", "ms": 1e3 * short, "target": ""},
+        {
+            "what": "each further evaluation",
+            "ms": 1e3 * more / (fit(20).n_iter_ - 1),
+            "target": "",
+        },
+    ]
+
+
 def main(argv: list[str]) -> None:
-    """Time the cases and print their ratios."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks speed", description=__doc__)
+    """Time the cases, print their ratios and save them."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks speed",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     names = ", ".join(case.name for case in CASES)
-    parser.add_argument("case", nargs="*", help=f"any of {names}, growth; all when none given")
+    known = f"any of {names}, growth, fixed; all when none given"
+    parser.add_argument("case", nargs="*", help=known)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--authors", help="path to a checkout of the authors' Sparse-GD repository")
     arguments = parser.parse_args(argv)
-    authors = load_authors(arguments.authors) if arguments.authors else None
-    rows: list[dict[str, Any]] = []
+    authors = load_authors(arguments.authors) if arguments.authors else {}
+    wanted = arguments.case or [*(case.name for case in CASES), "growth", "fixed"]
+    began = time.perf_counter()
     with threadpool_limits(1):
         for case in CASES:
-            if not arguments.case or case.name in arguments.case:
-                rows.append(run_case(case, arguments.repeats, authors))
-                show(rows[-1])
-        if not arguments.case or "growth" in arguments.case:
-            found = growth(arguments.repeats)
-            rows += found
-            for row in found:
-                show(row)
+            if case.name in wanted:
+                row, against = run_case(case, arguments.repeats, authors)
+                keep("speed", "case", [row])
+                if against is not None:
+                    keep("speed-peers", "case", [against])
+        if "growth" in wanted:
+            keep("speed-growth", "growth in", growth(arguments.repeats))
+        if "fixed" in wanted:
+            keep("speed-fixed", "what", fixed_costs(arguments.repeats))
+    print(f"\n{time.perf_counter() - began:.0f} s")
+
+
+def keep(name: str, key: str, rows: list[dict[str, Any]]) -> None:
+    """Print rows, and write them to a saved table in place of those of the same name."""
+    print(f"\n{format_lines(rows)}", flush=True)
     RESULTS.mkdir(parents=True, exist_ok=True)
-    path = RESULTS / "speed.json"
-    path.write_text(json.dumps(rows, indent=1) + "\n")
-    print(f"saved {path}")
-
-
-def show(row: dict[str, Any]) -> None:
-    """Print one case on one line, each ratio with its target."""
-    targets = row.get("targets", {})
-    parts = []
-    for key, value in row.items():
-        if key == "targets":
-            continue
-        text = f"{value:.3g}" if isinstance(value, float) else str(value)
-        bound = targets.get(key)
-        parts.append(f"{key} {text}" + (f" (<= {bound:.3g})" if bound is not None else ""))
-    print("; ".join(parts), flush=True)
+    path = RESULTS / f"{name}.json"
+    saved = json.loads(path.read_text()) if path.exists() else []
+    fresh = {row[key]: row for row in rows}
+    lines = [fresh.pop(row[key], row) for row in saved if list(row) == list(rows[0])]
+    lines += fresh.values()
+    order = {case.name: place for place, case in enumerate(CASES)}
+    lines.sort(key=lambda row: order.get(row[key], 0))
+    path.write_text(json.dumps(lines, indent=1) + "\n")

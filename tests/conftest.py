@@ -38,6 +38,8 @@ def chunked_without_room(X: NDArray[np.float64]) -> Samples:
 
 SAMPLE_KINDS: dict[str, Callable[[NDArray[np.float64]], Samples]] = {
     "dense": DenseSamples,
+    # No moment matrix is ever held.
+    "no memory": lambda X: DenseSamples(X, memory_budget=0),
     "chunked": chunked,
 }
 # Of interest where samples themselves are tested, and slow where a descent runs on them.

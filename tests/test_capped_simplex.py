@@ -643,3 +643,21 @@ class TestTheSetItself:
 
 def test_the_examples_run() -> None:
     assert doctest.testmod(outweigh.capped_simplex).failed == 0
+
+
+@many
+@given(simplices_and_vectors(count=2))
+def test_no_two_points_are_farther_apart_than_the_diameter(
+    case: tuple[CappedSimplex, list[FloatArray]],
+) -> None:
+    simplex, (first, second) = case
+    shift = simplex.minimize_linear(first) - simplex.minimize_linear(second)
+    counted = simplex.metric > 0
+    distance = np.sqrt(np.sum(shift[counted] ** 2 / simplex.metric[counted]))
+    assert distance <= simplex.diameter * (1 + 1e-9) + 1e-6
+
+
+def test_the_diameter_is_attained_where_half_may_be_removed() -> None:
+    simplex = CappedSimplex.from_contamination(4, 0.5)
+    shift = np.array([0.5, 0.5, -0.5, -0.5])
+    assert simplex.diameter == pytest.approx(np.linalg.norm(shift))

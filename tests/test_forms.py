@@ -81,3 +81,31 @@ def test_a_form_without_a_direction_is_the_formula(form: Form) -> None:
     Z = form.to_array()
     expected = Z - (u.T @ Z @ u) * (u @ u.T)
     np.testing.assert_allclose(form.without(u).to_array(), expected, atol=1e-12)
+
+
+def test_entries_named_more_than_once_add_up() -> None:
+    form = Form.from_entries(3, np.array([0, 0, 2]), np.array([1, 1, 2]), np.array([1.0, 2.0, 4.0]))
+    expected = np.array([[0.0, 3.0, 0.0], [0.0, 0.0, 0.0], [0.0, 0.0, 4.0]])
+    np.testing.assert_array_equal(form.to_array(), expected)
+    np.testing.assert_array_equal(form.entries.toarray(), expected)
+    np.testing.assert_array_equal(form.merged().to_array(), expected)
+    assert form.merged().values.size == 2
+
+
+@pytest.mark.parametrize("d", [3, 300])
+def test_long_sums_of_forms_are_merged(d: int) -> None:
+    rng = np.random.default_rng(0)
+    total, expected = Form.zero(d), np.zeros((d, d))
+    for _ in range(5):
+        rows, cols = rng.integers(0, min(d, 50), (2, 20_000))
+        values = rng.standard_normal(20_000)
+        total = total + Form.from_entries(d, rows, cols, values)
+        np.add.at(expected, (rows, cols), values)
+    assert total.values.size < 3 * 20_000
+    np.testing.assert_allclose(total.to_array(), expected, atol=1e-10)
+
+
+def test_a_product_with_many_columns_is_that_of_the_array() -> None:
+    form = forms()["both"]
+    V = np.random.default_rng(1).standard_normal((5, 20))
+    np.testing.assert_allclose(form.product(V), form.to_array() @ V, atol=1e-12)

@@ -282,6 +282,23 @@ class CappedSimplex:
             and abs(weights.sum() - 1) <= atol
         )
 
+    @property
+    def diameter(self) -> float:
+        r"""A bound on the distance of two points of D in the metric.
+
+        Both lack :math:`t = \sum_i c_i - 1` of their caps in all, so they differ by at most 2t in
+        sum, and each entry by at most its cap: :math:`|u - v|^2 \le 2 t \max_i c_i / s_i`.
+
+        Examples
+        --------
+        >>> CappedSimplex.from_contamination(2, 0.5).diameter  # from (1, 0) to (0, 1)
+        1.4142135623730951
+        """
+        counted = self.caps > 0
+        ratio = float(np.max(np.minimum(self.caps, 1.0)[counted] / self.metric[counted]))
+        lacking = min(max(float(self.caps.sum()) - 1.0, 0.0), 1.0)
+        return float(np.sqrt(2.0 * lacking * ratio))
+
     def total_variation(self, w: ArrayLike) -> float:
         """Return half the l1 distance of w from s / sum(s), pruned rows included.
 

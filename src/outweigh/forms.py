@@ -13,9 +13,15 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-__all__ = ["Form"]
+__all__ = ["Form", "sum_at"]
 
 Array = NDArray[np.float64]
+Indices = NDArray[np.intp]
+
+# Sums of forms list their entries one after the other; past this many, equal places are added up.
+_LISTED = 1 << 16
+# Columns up to which a product with listed entries is quicker than making a sparse matrix of them.
+_FEW_COLUMNS = 8
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -24,12 +30,19 @@ class Form:
 
     Parameters
     ----------
-    entries : scipy.sparse.csr_array of shape (d, d)
-        The sparse part E; it need not be symmetric.
+    rows, cols : ndarray of int, shape (m,)
+        The places of the sparse part E, which need not be symmetric; where a place is named more
+        than once its values add up.
+    values : ndarray of shape (m,)
     directions : ndarray of shape (d, r)
         The columns U.
     strengths : ndarray of shape (r,)
         The coefficients s.
+
+    Notes
+    -----
+    A descent makes, scales and adds up a form at every step. Plain lists of entries make that a
+    matter of microseconds, which sparse matrix classes with their checks do not.
 
     Examples
     --------
@@ -40,7 +53,9 @@ class Form:
     array([2., 0., 2.])
     """
 
-    entries: sp.csr_array
+    rows: Indices
+    cols: Indices
+    values: Array
     directions: Array
     strengths: Array
 
@@ -51,34 +66,55 @@ class Form:
         return cls.from_entries(n_features, empty, empty, np.empty(0))
 
     @classmethod
-    def from_entries(
-        cls, n_features: int, rows: NDArray[np.intp], cols: NDArray[np.intp], values: Array
-    ) -> Form:
+    def from_entries(cls, n_features: int, rows: Indices, cols: Indices, values: Array) -> Form:
         """Return the form with the given entries and no low-rank part."""
-        shape = (n_features, n_features)
-        entries = sp.csr_array((np.asarray(values, dtype=np.float64), (rows, cols)), shape=shape)
-        return cls(entries, np.empty((n_features, 0)), np.empty(0))
+        values = np.asarray(values, dtype=np.float64)
+        return cls(rows, cols, values, np.empty((n_features, 0)), np.empty(0))
 
     @classmethod
     def from_directions(cls, directions: Array, strengths: Array) -> Form:
         """Return the low-rank form ``directions @ diag(strengths) @ directions.T``."""
-        shape = (directions.shape[0], directions.shape[0])
-        return cls(sp.csr_array(shape, dtype=np.float64), directions, strengths)
+        empty = np.empty(0, dtype=np.intp)
+        return cls(empty, empty, np.empty(0), directions, strengths)
 
     @property
     def n_features(self) -> int:
         """The dimension d of the space the form acts on."""
         return int(self.directions.shape[0])
 
+    @property
+    def is_zero(self) -> bool:
+        """Whether the form has neither entries nor directions."""
+        return self.values.size == 0 and self.strengths.size == 0
+
+    @property
+    def entries(self) -> sp.csr_array:
+        """The sparse part as a matrix."""
+        shape = (self.n_features, self.n_features)
+        return sp.csr_array((self.values, (self.rows, self.cols)), shape=shape)
+
     def product(self, vectors: Array) -> Array:
         """Return Z V for V of shape (d,) or (d, m)."""
         low_rank = (self.directions * self.strengths) @ (self.directions.T @ vectors)
-        return np.asarray(self.entries @ vectors + low_rank)
+        return np.asarray(self._listed_product(self.rows, self.cols, vectors) + low_rank)
 
     def symmetric_product(self, vectors: Array) -> Array:
         """Return (Z + Z')V for V of shape (d,) or (d, m)."""
         low_rank = (self.directions * (2.0 * self.strengths)) @ (self.directions.T @ vectors)
-        return np.asarray(self.entries @ vectors + self.entries.T @ vectors + low_rank)
+        low_rank += self._listed_product(self.rows, self.cols, vectors)
+        return np.asarray(low_rank + self._listed_product(self.cols, self.rows, vectors))
+
+    def _listed_product(self, rows: Indices, cols: Indices, vectors: Array) -> Array:
+        """Return E V for the entries at (rows, cols)."""
+        if self.values.size == 0:
+            return np.zeros(vectors.shape)
+        if vectors.ndim == 1:
+            return sum_at(rows, self.values * vectors[cols], self.n_features)
+        if vectors.shape[1] <= _FEW_COLUMNS:
+            columns = [self._listed_product(rows, cols, column) for column in vectors.T]
+            return np.stack(columns, axis=1) if columns else np.zeros(vectors.shape)
+        shape = (self.n_features, self.n_features)
+        return np.asarray(sp.csr_array((self.values, (rows, cols)), shape=shape) @ vectors)
 
     def without(self, basis: Array) -> Form:
         """Return Z - U (U'ZU) U' for orthonormal columns U: the form blind to those directions.
@@ -91,42 +127,73 @@ class Form:
         values, vectors = np.linalg.eigh((core + core.T) / 2.0)
         return self + Form.from_directions(basis @ vectors, -values)
 
-    def support(self) -> NDArray[np.intp]:
+    def support(self) -> Indices:
         """Return the coordinates that the form depends on, in increasing order."""
-        used = np.zeros(self.n_features, dtype=np.bool_)
-        sparse = self.entries.tocoo()
-        used[sparse.row] = used[sparse.col] = True
-        used |= self.directions.any(axis=1)
+        used = np.asarray(self.directions.any(axis=1))
+        used[self.rows] = used[self.cols] = True
         return np.flatnonzero(used)
 
-    def on(self, coordinates: NDArray[np.intp]) -> Form:
-        """Return the form on the named coordinates alone; `lift` undoes it where it vanishes."""
-        part = sp.csr_array(self.entries[coordinates][:, coordinates])
-        return Form(part, self.directions[coordinates], self.strengths)
-
-    def lift(self, coordinates: NDArray[np.intp], n_features: int) -> Form:
-        """Return the same form on a larger space, where `coordinates` name the present axes."""
-        sparse = self.entries.tocoo()
-        lifted = Form.from_entries(
-            n_features, coordinates[sparse.row], coordinates[sparse.col], sparse.data
+    def on(self, coordinates: Indices) -> Form:
+        """Return the form on the named coordinates, in increasing order, that hold its support."""
+        return replace(
+            self,
+            rows=np.searchsorted(coordinates, self.rows),
+            cols=np.searchsorted(coordinates, self.cols),
+            directions=self.directions[coordinates],
         )
+
+    def lift(self, coordinates: Indices, n_features: int) -> Form:
+        """Return the same form on a larger space, where `coordinates` name the present axes."""
         directions = np.zeros((n_features, self.directions.shape[1]))
         directions[coordinates] = self.directions
-        return replace(lifted, directions=directions, strengths=self.strengths)
+        return replace(
+            self,
+            rows=coordinates[self.rows],
+            cols=coordinates[self.cols],
+            directions=directions,
+        )
 
     def to_array(self) -> Array:
         """Return the form as a d x d array; for tests and small examples."""
-        low_rank = (self.directions * self.strengths) @ self.directions.T
-        return np.asarray(self.entries.toarray() + low_rank)
+        array = (self.directions * self.strengths) @ self.directions.T
+        np.add.at(array, (self.rows, self.cols), self.values)
+        return np.asarray(array)
+
+    def merged(self) -> Form:
+        """Return the same form with every place named once."""
+        d = self.n_features
+        flat = self.rows * d + self.cols
+        if d * d <= 8 * flat.size:
+            total = sum_at(flat, self.values, d * d)
+            flat = np.flatnonzero(total)
+            values = total[flat]
+        else:
+            flat, place = np.unique(flat, return_inverse=True)
+            values = sum_at(place, self.values, flat.size)
+        return replace(self, rows=flat // d, cols=flat % d, values=values)
 
     def __add__(self, other: Form) -> Form:
-        return Form(
-            self.entries + other.entries,
+        total = Form(
+            np.concatenate([self.rows, other.rows]),
+            np.concatenate([self.cols, other.cols]),
+            np.concatenate([self.values, other.values]),
             np.hstack([self.directions, other.directions]),
             np.concatenate([self.strengths, other.strengths]),
         )
+        return total.merged() if total.values.size > _LISTED else total
 
     def __mul__(self, factor: float) -> Form:
-        return Form(self.entries * factor, self.directions, self.strengths * factor)
+        return replace(self, values=self.values * factor, strengths=self.strengths * factor)
 
     __rmul__ = __mul__
+
+
+def sum_at(places: Indices, values: Array, size: int) -> Array:
+    """Return a vector of the given size that sums the values at their places.
+
+    Examples
+    --------
+    >>> sum_at(np.array([0, 2, 0]), np.array([1.0, 2.0, 3.0]), 4)
+    array([4., 0., 2., 0.])
+    """
+    return np.asarray(np.bincount(places, values, minlength=size), dtype=np.float64)

@@ -29,7 +29,6 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from outweigh import objectives
@@ -223,10 +222,6 @@ class _Encoder:
             return bool(value)
         if isinstance(value, np.ndarray):
             return self._array(value)
-        if isinstance(value, sp.csr_array):
-            coo: Any = value.tocoo()
-            parts = [self._array(part) for part in (coo.row, coo.col, coo.data)]
-            return {"sparse": parts, "shape": list(coo.shape)}
         if isinstance(value, tuple):
             return {"tuple": [self.encode(item) for item in value]}
         if isinstance(value, list):
@@ -271,9 +266,6 @@ class _Decoder:
             return tuple(self.decode(item) for item in value["tuple"])
         if "status" in value:
             return Status[value["status"]]
-        if "sparse" in value:
-            rows, columns, data = (self.decode(part) for part in value["sparse"])
-            return sp.csr_array((data, (rows, columns)), shape=tuple(value["shape"]))
         if "objective" in value:
             function = _OBJECTIVES[value["objective"]]
             options = {str(key): int(number) for key, number in value["options"].items()}

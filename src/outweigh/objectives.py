@@ -7,12 +7,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from outweigh.forms import Form
-from outweigh.moments.matrices import ArrayMoment, restrict_reference
+from outweigh.moments.matrices import restrict_reference
+from outweigh.moments.screened import deflated
 from outweigh.norms import KyFan, LargestEntries, RowwiseLargest
 from outweigh.protocols import (
     Array,
     Evaluation,
     Indices,
+    LocatingNorm,
+    Maximum,
     MomentMatrix,
     Norm,
     Reference,
@@ -74,19 +77,14 @@ class MomentObjective:
             mean=weighted_mean,
             single_precision=self.single_precision,
         )
-        if self.removed is None:
-            return matrix
-        basis = self.removed
-        array = matrix.restrict(np.arange(matrix.n_features))
-        return ArrayMoment(array - basis @ (basis.T @ array @ basis) @ basis.T)
+        return matrix if self.removed is None else deflated(matrix, self.removed)
 
     def evaluate(self, weights: Array) -> Evaluation:
         """Return value, subgradient and the form behind it at `weights`."""
         weighted_mean = self.samples.mean(weights)
-        found = self.norm.maximize(self.moment(weights, weighted_mean))
-        form = found.form if self.removed is None else found.form.without(self.removed)
-        subgradient, drift = self.differentiate(form, weighted_mean)
-        return Evaluation(found.value, subgradient, found.attained, form, drift)
+        found = self._maximum(self.norm.maximize(self.moment(weights, weighted_mean)))
+        subgradient, drift = self.differentiate(found.form, weighted_mean)
+        return Evaluation(found.value, subgradient, found.attained, found.form, drift)
 
     def differentiate(self, form: Form, weighted_mean: Array) -> tuple[Array, Array]:
         """Return the subgradient that a form gives, and its drift, by the chain rule."""
@@ -100,25 +98,37 @@ class MomentObjective:
         """Number of features d."""
         return self.samples.n_features
 
+    def verify(self, weights: Array) -> Maximum:
+        """Return the value over all features and the form that attains it."""
+        return self._maximum(self.norm.maximize(self._full_pass().moment(weights)))
+
     def survey(self, weights: Array, n_coordinates: int) -> Survey:
         """Return the value over all features, and the features that carry it.
 
-        These are the rows of the maximiser and the `n_coordinates` features with most energy in
-        those rows. A large pass runs in single precision; the descent it prepares does not.
+        These are the rows of the maximiser, or those next in line if it has few, and the
+        `n_coordinates` features with most energy in those rows. A large pass runs in single
+        precision; what it finds is read again in double.
         """
         matrix = self._full_pass().moment(weights)
-        found = self.norm.maximize(matrix)
-        chosen = found.form.entries.tocoo()
-        rows = np.unique(chosen.row).astype(np.intp)
-        if rows.size > n_coordinates:
-            energy = np.bincount(chosen.row, chosen.data**2, minlength=self.n_features)
-            rows = top_k_indices(energy.astype(np.float64), n_coordinates)
-        columns = np.square(matrix.rows(rows)).sum(axis=0)
-        coordinates = np.union1d(rows, top_k_indices(columns, n_coordinates))
+        if isinstance(self.norm, LocatingNorm):
+            seen = self.norm.inspect(matrix, n_coordinates)
+            found = self._maximum(seen.maximum)
+            columns = np.square(seen.values).sum(axis=0)
+            coordinates = np.union1d(seen.rows, top_k_indices(columns, n_coordinates))
+        else:
+            found = self._maximum(self.norm.maximize(matrix))
+            energy = np.square(found.form.directions) @ np.abs(found.form.strengths)
+            coordinates = top_k_indices(energy, n_coordinates)
         if self.removed is not None:
             # What was taken out must stay out: a working set holds its features too.
             coordinates = np.union1d(coordinates, np.flatnonzero(self.removed.any(axis=1)))
         return Survey(found.value, found.form, coordinates)
+
+    def _maximum(self, found: Maximum) -> Maximum:
+        """Return the maximum with its form blind to the removed directions."""
+        if self.removed is None:
+            return found
+        return replace(found, form=found.form.without(self.removed))
 
     def _full_pass(self) -> MomentObjective:
         work = self.samples.n_samples * self.n_features**2

@@ -24,7 +24,9 @@ __all__ = [
     "Evaluation",
     "Foresight",
     "Indices",
+    "Inspection",
     "Iterate",
+    "LocatingNorm",
     "Maximum",
     "MomentMatrix",
     "Norm",
@@ -33,10 +35,12 @@ __all__ = [
     "Reference",
     "Result",
     "Samples",
+    "ScreenedMatrix",
     "Status",
     "StepRule",
     "Survey",
     "SurveyableObjective",
+    "TiledMatrix",
     "Update",
     "WeightSet",
 ]
@@ -86,6 +90,39 @@ class MomentMatrix(Protocol):
 
     def restrict(self, indices: Indices) -> Array:
         """Return the block on the named coordinates, as a float64 array."""
+        ...
+
+
+@runtime_checkable
+class TiledMatrix(Protocol):
+    """A symmetric d x d matrix of which the part on and above the diagonal comes in tiles."""
+
+    @property
+    def n_features(self) -> int:
+        """Its dimension d."""
+        ...
+
+    def tiles(self) -> Iterator[tuple[int, int, NDArray[np.floating]]]:
+        """Yield (first row, first column, tile), tiles on the diagonal being whole."""
+        ...
+
+
+@runtime_checkable
+class ScreenedMatrix(MomentMatrix, Protocol):
+    """A moment matrix with a rounded copy that is quick to read as a whole.
+
+    What the copy leaves open within `rounding` is to be read off the matrix itself, whose `rows`,
+    `restrict` and `product` are exact.
+    """
+
+    @property
+    def screen(self) -> MomentMatrix | TiledMatrix:
+        """The copy."""
+        ...
+
+    @property
+    def rounding(self) -> float:
+        """By how much an entry of the copy may be off."""
         ...
 
 
@@ -173,11 +210,29 @@ class Maximum:
     attained: float
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Inspection:
+    """A norm's maximum, and full rows of the matrix in which its evidence lies."""
+
+    maximum: Maximum
+    rows: Indices
+    values: Array
+
+
 class Norm(Protocol):
     """A norm on symmetric matrices, as a support function N(A) = max <Z, A>."""
 
     def maximize(self, matrix: MomentMatrix) -> Maximum:
         """Return the value and a maximising form."""
+        ...
+
+
+@runtime_checkable
+class LocatingNorm(Norm, Protocol):
+    """A norm that can tell in which features a matrix is large."""
+
+    def inspect(self, matrix: MomentMatrix, n_rows: int) -> Inspection:
+        """Return the maximum and about `n_rows` rows that hold it, or may soon."""
         ...
 
 
@@ -300,7 +355,8 @@ class Result:
 
     ``form`` attains the value at the weights; ``coordinates`` are the features descended on, all of
     them if None. ``force`` and ``drift`` record the descent as a function of x: a row was pushed
-    down by x'Fx - x'b with F = sum step_t Z_t and b = sum step_t (Z_t + Z_t') mu_t.
+    down by x'Fx - x'b with F = sum step_t Z_t and b = sum step_t (Z_t + Z_t') mu_t. ``pushed`` is
+    that function at the rows descended on, sum step_t g_t.
     """
 
     weights: Array
@@ -312,3 +368,4 @@ class Result:
     force: Form
     drift: Array
     coordinates: Indices | None = None
+    pushed: Array | None = None

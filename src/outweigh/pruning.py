@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from outweigh.protocols import Array
-from outweigh.scaling import column_quantiles
+from outweigh.scaling import column_quantiles, sorted_columns
 
 __all__ = ["midmean", "pruned_rows", "pruning_radius_sq"]
 
@@ -30,6 +30,15 @@ def midmean(rows: Array, sample_weight: Array) -> Array:
     >>> midmean(np.array([[0.0], [1.0], [3.0], [1e9]]), np.ones(4))
     array([2.])
     """
+    if np.ptp(sample_weight) == 0:
+        # Place i of n holds the ranks from i to i + 1; it counts by its share of the middle half.
+        n = rows.shape[0]
+        first = np.arange(n)
+        share = np.minimum(first + 1.0, 0.75 * n) - np.maximum(first, 0.25 * n)
+        share = np.maximum(share, 0.0)
+        middle = share > 0
+        # Extreme ranks do not count, and may be infinite.
+        return np.asarray(sorted_columns(rows)[:, middle] @ (share[middle] / share.sum()))
     low, high = column_quantiles(rows, [0.25, 0.75], sample_weight)
     inside = (rows >= low) & (rows <= high)
     # Rows tied with a quartile (discrete features) count by the share that belongs to the middle.

@@ -103,12 +103,13 @@ def separate(
     cuts: list[Cut] = []
     among: Indices | None = None
     for _ in range(_ROUNDS):
-        cut = _find_cut(samples, domain, start, weights, sparse, among)
-        if cut is None:
+        found = _find_cut(samples, domain, start, weights, sparse, among)
+        if found is None:
             break
+        cut, projected = found
         if sparse and features is not None:
             among = np.union1d(features, np.flatnonzero(cut.direction))
-        excess = np.maximum(cut.excess(samples.project(cut.direction)), 0.0)
+        excess = np.maximum(cut.excess(projected), 0.0)
         cuts.append(cut)
         pull = PULL / domain.metric.sum() * domain.metric
         weights = domain.project(weights - pull * excess)
@@ -122,7 +123,8 @@ def _find_cut(
     weights: Array,
     sparse: bool,
     among: Indices | None,
-) -> Cut | None:
+) -> tuple[Cut, Array] | None:
+    """Return a cut and the projections on its direction, or None if nothing was revealed."""
     moved = start - weights
     moved[np.abs(moved) <= 1e-9 * start.max()] = 0.0
     removed = np.maximum(moved, 0.0)
@@ -148,7 +150,7 @@ def _find_cut(
     # Where two Gaussians of weights share and 1 - share, that far apart, are equally likely.
     odds = np.log((1.0 - share) / share)
     limit = separation / 2.0 + odds / max(separation, np.finfo(float).eps)
-    return Cut(direction, centre, spread, float(np.clip(limit, NEAREST, FARTHEST)))
+    return Cut(direction, centre, spread, float(np.clip(limit, NEAREST, FARTHEST))), projected
 
 
 def _significant(z_scores: Array, sparse: bool) -> Array | None:

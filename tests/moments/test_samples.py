@@ -55,6 +55,14 @@ def test_the_mean_is_the_weighted_sum_of_rows(any_kind: Kind, X: Array, weights:
     np.testing.assert_allclose(any_kind(X).mean(weights), brute.mean(X, weights), atol=1e-12)
 
 
+def test_a_mean_follows_its_weights_and_may_be_written_to(samples_of: Kind, X: Array) -> None:
+    samples, weights = samples_of(X), np.full(N, 1.0 / N)
+    samples.mean(weights)[:] = np.nan
+    np.testing.assert_allclose(samples.mean(weights), brute.mean(X, weights), atol=1e-12)
+    weights[0], weights[1] = 0.0, 2.0 / N
+    np.testing.assert_allclose(samples.mean(weights), brute.mean(X, weights), atol=1e-12)
+
+
 @both
 @every_reference
 def test_the_moment_is_the_definition(

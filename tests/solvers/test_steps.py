@@ -56,6 +56,23 @@ def test_polyak_without_a_target_ends_stationary() -> None:
     assert rule.finished is Status.STATIONARY
 
 
+def test_polyak_gives_up_at_once_a_level_that_no_weights_can_have() -> None:
+    # At slope 0.01 no weights within 0.05 are lower than 2 - 0.0005, which is 2 to a part in 1000.
+    rule = Polyak(1.0, tol=1e-3, diameter=0.05)
+    rule.decide(at(2.0), 1e-4)
+    assert rule.finished is Status.STALLED
+
+
+def test_polyak_aims_no_lower_than_weights_can_reach() -> None:
+    step, _ = Polyak(1.0, diameter=0.25).decide(at(3.0), 4.0)
+    # The step that makes up for a slope of 2 over a distance of 0.25.
+    assert step == pytest.approx(0.5 / 4.0)
+
+
+def test_polyak_keeps_a_level_within_reach() -> None:
+    assert Polyak(1.0, diameter=10.0).decide(at(3.0), 8.0) == (pytest.approx(0.25), True)
+
+
 def test_polyak_never_steps_backwards() -> None:
     rule = Polyak(1.0)
     assert all(rule.decide(at(v), 1.0)[0] >= 0.0 for v in (3.0, 0.5, 2.0, 1.0))

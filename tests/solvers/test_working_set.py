@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -11,7 +12,16 @@ from numpy.typing import NDArray
 from outweigh import objectives
 from outweigh.capped_simplex import CappedSimplex
 from outweigh.estimators.search import SearchOptions, find_weights, floor_at
-from outweigh.protocols import Objective, Result, Samples, Status
+from outweigh.objectives import MomentObjective
+from outweigh.protocols import (
+    Evaluation,
+    Indices,
+    Objective,
+    Result,
+    Samples,
+    Status,
+    Survey,
+)
 from outweigh.solvers import (
     Polyak,
     ProjectedSubgradient,
@@ -137,6 +147,55 @@ def test_a_spent_number_of_rounds_is_reported(samples_of: Kind) -> None:
         objective, inner, DOMAIN.reference(), lambda *_: False, WorkingSet(2, max_rounds=1)
     )
     assert rounds.status is Status.EXHAUSTED
+
+
+@pytest.mark.parametrize("size", [0, 3 * K], ids=["direct", "rounds"])
+def test_the_force_recorded_row_by_row_is_the_function_recorded(
+    samples_of: Kind, size: int
+) -> None:
+    samples = samples_of(rows(0))
+    options = SearchOptions(working_set=size)
+    result = find_weights(objectives.sparse_mean(samples, K), DOMAIN, options)
+    expected = samples.quadratic(result.force) - samples.project(result.drift)
+    assert result.pushed is not None
+    assert np.ptp(expected) > 0.0
+    np.testing.assert_allclose(result.pushed, expected, rtol=1e-9, atol=1e-12)
+
+
+@dataclass
+class Counted:
+    """An objective that counts its full passes; the weights are ever cleaner, or never."""
+
+    objective: MomentObjective
+    falls: bool
+    n_passes: int = 0
+
+    @property
+    def n_features(self) -> int:
+        return self.objective.n_features
+
+    def evaluate(self, weights: Array) -> Evaluation:
+        return self.objective.evaluate(weights)
+
+    def restrict(self, coordinates: Indices) -> Objective:
+        return self.objective.restrict(coordinates)
+
+    def survey(self, weights: Array, n_coordinates: int) -> Survey:
+        self.n_passes += 1
+        found = self.objective.survey(weights, n_coordinates)
+        return replace(found, value=10.0 * 0.9 ** (self.n_passes if self.falls else 0))
+
+
+@pytest.mark.parametrize(("falls", "n_passes"), [(True, 3), (False, 3)])
+def test_weights_before_the_polish_are_looked_at_only_where_it_did_not_help(
+    samples_of: Kind, falls: bool, n_passes: int
+) -> None:
+    counted = Counted(objectives.sparse_pca(samples_of(rows(1)), 1), falls)
+    rounds = WorkingSet(6, max_rounds=3 if falls else 2)
+    start = DOMAIN.reference()
+    descend_on_working_set(counted, inner, start, lambda *_: False, rounds, np.copy)
+    # A pass at the start; then one a round, and a second where the first was no lower.
+    assert counted.n_passes == n_passes
 
 
 def test_no_rounds_at_all_are_refused(samples_of: Kind) -> None:

@@ -136,7 +136,7 @@ class RowScore:
 
     @property
     def _has_force(self) -> bool:
-        return self.force.entries.nnz > 0 or self.force.strengths.size > 0
+        return not self.force.is_zero
 
 
 def row_score(
@@ -148,6 +148,7 @@ def row_score(
     cuts: tuple[Cut, ...],
     total: float | None = None,
     distances: tuple[Array, Array] | None = None,
+    pushed: Array | None = None,
 ) -> tuple[RowScore, Array]:
     """Calibrate a score on the rows kept by `weights`; return it and the scores of all rows.
 
@@ -160,8 +161,11 @@ def row_score(
     distances : pair of ndarrays, of shape (d,) and (n,), optional
         A rough centre, and the squared distance of each row from it where that is known; else
         distances are from the weighted mean.
+    pushed : ndarray of shape (n,), optional
+        The force on each row where the descent was on these samples and recorded it.
     """
-    pushed = samples.quadratic(result.force, result.drift)
+    if pushed is None:
+        pushed = samples.quadratic(result.force, result.drift)
     centre = samples.mean(weights)
     anchor, squared = (centre, None) if distances is None else distances
     score = RowScore(

@@ -147,11 +147,11 @@ def _polished(
 ) -> Result:
     """Return the polished weights, unless they look less clean than those they came from."""
     weights = polish(found.weights, np.arange(objective.n_features))
-    survey = objective.survey(weights, 1)
+    verified = objective.verify(weights)
     allowed = floor_at(objective, domain, weights, options.kurtosis).upper
-    if survey.value > max(allowed, 1.1 * found.value):
+    if verified.value > max(allowed, 1.1 * found.value):
         return found
-    return replace(found, weights=weights, value=survey.value, form=survey.form)
+    return replace(found, weights=weights, value=verified.value, form=verified.form)
 
 
 def _use_working_set(objective: MomentObjective, options: SearchOptions) -> bool:
@@ -266,7 +266,10 @@ def _rule(
     if options.stop_at_floor:
         target = floor_at(objective, domain, weights, options.kurtosis).median
     # Toward a known level impatience pays; without one, the level must close in with care.
-    return Polyak(target, tol=options.tol, growth=1.0 if options.stop_at_floor else 3.0)
+    growth = 1.0 if options.stop_at_floor else 3.0
+    # The entropic step has a metric of its own, in which the set has no diameter known here.
+    diameter = math.inf if options.solver == "mirror" else domain.diameter
+    return Polyak(target, tol=options.tol, growth=growth, diameter=diameter)
 
 
 def _constant_step(

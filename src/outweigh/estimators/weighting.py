@@ -107,6 +107,7 @@ def find_weighting(
         separator.cuts_of(result.weights) if separator is not None else (),
         total=float(sample_weight.sum()),
         distances=(prepared.anchor, prepared.far),
+        pushed=result.pushed,
     )
     pruned = np.flatnonzero(domain.caps == 0.0)
     if pruned.size:
@@ -160,9 +161,7 @@ def _with_kurtosis(
 
 
 def _moved(result: Result) -> bool:
-    return result.force.n_features > 0 and (
-        result.force.entries.nnz > 0 or result.force.strengths.size > 0
-    )
+    return result.force.n_features > 0 and not result.force.is_zero
 
 
 def _certificate(

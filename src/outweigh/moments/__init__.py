@@ -4,6 +4,7 @@ from outweigh.moments.chunked import ChunkedSamples
 from outweigh.moments.dense import DenseSamples
 from outweigh.moments.matrices import ArrayMoment, BlockedMoment
 from outweigh.moments.rows import ArrayRows, ChunkedRows, Rows
+from outweigh.moments.screened import ScreenedMoment, TiledMoment
 
 __all__ = [
     "ArrayMoment",
@@ -13,4 +14,6 @@ __all__ = [
     "ChunkedSamples",
     "DenseSamples",
     "Rows",
+    "ScreenedMoment",
+    "TiledMoment",
 ]

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from outweigh.moments.matrices import (
+    apply_reference,
     reference_block,
     reference_diagonal,
-    reference_product,
     subtract_reference,
 )
 from outweigh.protocols import Array, Indices, Reference
@@ -94,7 +94,7 @@ class ChunkedMoment:
         result = self.passes.moment_product(self.weights, vectors)
         if self.mean is not None:
             result = result - np.multiply.outer(self.mean, self.mean @ vectors)
-        return np.asarray(result - reference_product(self.reference, vectors))
+        return np.asarray(result - apply_reference(self.reference, vectors))
 
     def restrict(self, indices: Indices) -> Array:
         """Return the block on the named coordinates."""

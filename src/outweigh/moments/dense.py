@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -9,7 +10,8 @@ from numpy.typing import NDArray
 
 from outweigh.forms import Form
 from outweigh.moments.matrices import ArrayMoment, BlockedMoment, subtract_reference
-from outweigh.moments.second_moment import LastSecondMoment, second_moment
+from outweigh.moments.screened import ScreenedMoment, SharedMoment, TiledMoment
+from outweigh.moments.second_moment import LastSecondMoment, block_rows, second_moment
 from outweigh.protocols import Array, Foresight, Indices, MomentMatrix, Reference
 
 __all__ = ["INFINITE", "DenseSamples", "kurtosis_spacing", "median_kurtosis"]
@@ -17,11 +19,18 @@ __all__ = ["INFINITE", "DenseSamples", "kurtosis_spacing", "median_kurtosis"]
 INFINITE = 1e100
 """Values beyond it, in units of the noise, are as good as infinite."""
 
-# Above this many features a moment matrix is computed in blocks of rows instead of being held.
-_HELD_LIMIT = 6000
+# By default moment matrices may take this many times the memory of X, and never less than so many
+# bytes: a small matrix is held however short X is.
+_TIMES_X = 2
+_ALWAYS = 64 * 2**20
 _BLOCK_SIZE = 512
-# Rows summed at once where a temporary of the size of X would be wasteful.
-_ROW_CHUNK = 512
+# Values combined at once where a temporary of the size of X would be wasteful: they stay in cache.
+_CHUNK = 1 << 15
+# Multiplications above which changing the last moment matrix beats summing a new one.
+_UPDATE_ABOVE = 5e7
+# What a sum of n products in single precision loses, relative to the largest diagonal entry: each
+# rounds by 2^-24 and errors add up like sqrt(n) at most; a tenfold margin on what is seen.
+_SINGLE_ROUNDING = 2.0**-20
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -32,6 +41,9 @@ class DenseSamples:
     ----------
     array : ndarray of shape (n, d)
         Not copied and never written to.
+    memory_budget : int, optional
+        Bytes that moment matrices may take. A d x d array that does not fit is never made: passes
+        then run over tiles of it. By default twice the size of X, and at least 64 MiB.
 
     Examples
     --------
@@ -45,7 +57,10 @@ class DenseSamples:
     """
 
     array: NDArray[np.float64]
+    memory_budget: int | None = None
     _last: LastSecondMoment = field(default_factory=LastSecondMoment, init=False, repr=False)
+    _screen: LastSecondMoment = field(default_factory=LastSecondMoment, init=False, repr=False)
+    _mean: list[tuple[Array, Array]] = field(default_factory=list, init=False, repr=False)
 
     @property
     def n_samples(self) -> int:
@@ -59,7 +74,11 @@ class DenseSamples:
 
     def mean(self, weights: Array) -> Array:
         """Return mu_w = X'w."""
-        return np.asarray(weights @ self.array)
+        last = self._mean[0] if self._mean else None
+        if last is None or not np.array_equal(last[0], weights):
+            last = weights.copy(), np.asarray(weights @ self.array)
+            self._mean[:] = [last]
+        return last[1].copy()
 
     def moment(
         self,
@@ -82,50 +101,105 @@ class DenseSamples:
         mean : ndarray of shape (d,), optional
             mu_w when it is known already.
         single_precision : bool, default=False
-            Sum in float32: half the time, good to about 1e-6 of the largest entry.
+            Return a `ScreenedMoment`: summed in float32, in half the time, with a way to read any
+            part in float64.
         """
         if centred and mean is None:
             mean = self.mean(weights)
         mean = mean if centred else None
-        if self.n_features > _HELD_LIMIT:
-            rows = self.array.astype(np.float32) if single_precision else self.array
-            return BlockedMoment(rows, weights, mean, reference, _BLOCK_SIZE)
+        exact = BlockedMoment(self.array, weights, mean, reference, _BLOCK_SIZE)
         if single_precision:
-            array = self._last.updated(self.array, weights, np.float32)
+            return self._screened(weights, mean, reference, exact)
+        if not self._holds(np.float64):
+            return exact
+        # What is remembered beside the matrix is small beside X, or not worth its memory; and
+        # where a sum is quick, finding out what changed is not.
+        small = 4 * self.n_features <= self.n_samples
+        if small and self.n_samples * self.n_features**2 > _UPDATE_ABOVE:
+            array = self._last.updated(self.array, weights, np.float64)
         else:
             array = second_moment(self.array, weights, np.float64)
+        self._finish(array, mean, reference)
+        return ArrayMoment(array)
+
+    def _screened(
+        self, weights: Array, mean: Array | None, reference: Reference, exact: BlockedMoment
+    ) -> ScreenedMoment:
+        screen: SharedMoment | TiledMoment
+        if self._holds(np.float32):
+            second = self._screen.shared(self.array, weights, np.float32)
+            largest = float(np.diagonal(second).max())
+            screen = SharedMoment(self._screen, mean, reference, self._screen.version)
+        else:
+            root = np.empty(self.array.shape, dtype=np.float32)
+            for rows in self._chunks():
+                part = self.array[rows] if mean is None else self.array[rows] - mean
+                np.multiply(
+                    part,
+                    np.sqrt(weights[rows, None]),
+                    out=root[rows],
+                    dtype=np.float64,
+                    casting="same_kind",
+                )
+            largest = float(np.einsum("ij,ij->j", root, root).max())
+            screen = TiledMoment(root, reference)
+        largest += float(np.max(np.abs(reference)))
+        return ScreenedMoment(screen, exact, _SINGLE_ROUNDING * largest)
+
+    def _finish(
+        self, array: NDArray[np.floating], mean: Array | None, reference: Reference
+    ) -> None:
+        """Turn M_w into S_w - R or M_w - R in place."""
         if mean is not None:
             short = mean.astype(array.dtype)
-            for start in range(0, self.n_features, _ROW_CHUNK):
-                array[start : start + _ROW_CHUNK] -= short[start : start + _ROW_CHUNK, None] * short
+            for start in range(0, self.n_features, _BLOCK_SIZE):
+                rows = slice(start, start + _BLOCK_SIZE)
+                array[rows] -= short[rows, None] * short
         subtract_reference(array, reference, np.arange(self.n_features))
-        return ArrayMoment(array)
+
+    def _holds(self, dtype: type[np.floating]) -> bool:
+        """Whether a moment matrix, and the scaled rows that it is summed from, fit the budget."""
+        budget = self.memory_budget
+        if budget is None:
+            budget = max(_TIMES_X * self.array.nbytes, _ALWAYS)
+        rows = self.n_features + block_rows(self.n_samples, self.n_features)
+        return np.dtype(dtype).itemsize * self.n_features * rows <= budget
+
+    def _chunks(self) -> Iterator[slice]:
+        """Yield runs of rows whose values stay in cache."""
+        size = max(1, _CHUNK // max(self.n_features, 1))
+        for start in range(0, self.n_samples, size):
+            yield slice(start, min(start + size, self.n_samples))
 
     def quadratic(self, form: Form, drift: Array | None = None) -> Array:
         """Return x_i'Zx_i - x_i'b for every row; b is zero unless a `drift` is given."""
         result = np.zeros(self.n_samples) if drift is None else -self.project(drift)
         if form.strengths.size:
             result += (self.array @ form.directions) ** 2 @ form.strengths
-        if form.entries.nnz:
+        if form.values.size:
             result += self._sparse_quadratic(form)
         return result
 
     def _sparse_quadratic(self, form: Form) -> Array:
-        entries = form.entries.tocoo()
-        rows, row_of = np.unique(entries.row, return_inverse=True)
-        cols, col_of = np.unique(entries.col, return_inverse=True)
+        d = self.n_features
+        in_rows, in_cols = np.zeros((2, d), dtype=np.bool_)
+        in_rows[form.rows] = True
+        in_cols[form.cols] = True
+        rows, cols = np.flatnonzero(in_rows), np.flatnonzero(in_cols)
         # A dense product wastes multiplications on zeros but runs a hundred times faster each.
-        if rows.size * cols.size > 100 * entries.nnz:
+        if rows.size * cols.size > 100 * form.values.size:
             product = np.asarray((form.entries @ self.array.T).T)
             return np.asarray(np.einsum("ij,ij->i", product, self.array))
+        few, many = (form.rows, form.cols) if rows.size <= cols.size else (form.cols, form.rows)
         if rows.size > cols.size:
-            rows, row_of, cols, col_of = cols, col_of, rows, row_of
+            rows, cols = cols, rows
         # Gathering columns costs more than multiplying by some zeros.
-        whole = 4 * cols.size > self.n_features
-        block = np.zeros((self.n_features if whole else cols.size, rows.size))
-        np.add.at(block, (cols[col_of] if whole else col_of, row_of), entries.data)
+        whole = 4 * cols.size > d
+        block = np.zeros((d if whole else cols.size, rows.size))
+        place = many if whole else np.searchsorted(cols, many)
+        np.add.at(block, (place, np.searchsorted(rows, few)), form.values)
         left = self.array if whole else np.take(self.array, cols, axis=1)
-        right = self.array if rows.size == self.n_features else np.take(self.array, rows, axis=1)
+        right = self.array if rows.size == d else np.take(self.array, rows, axis=1)
         return np.asarray(np.einsum("ij,ij->i", left @ block, right))
 
     def project(self, vectors: Array) -> Array:
@@ -135,7 +209,7 @@ class DenseSamples:
     def columns(self, indices: Indices) -> DenseSamples:
         """Return the same rows on the named columns, gathered."""
         # Three times as quick as indexing, whose result is in Fortran order.
-        return DenseSamples(np.take(self.array, indices, axis=1))
+        return DenseSamples(np.take(self.array, indices, axis=1), self.memory_budget)
 
     def at_hand(self) -> DenseSamples:
         """Return the same samples in memory: these."""
@@ -157,9 +231,9 @@ class DenseSamples:
             return self.columns(columns).variances(weights)
         mean = self.mean(weights)
         total = np.zeros(self.n_features)
-        for start in range(0, self.n_samples, _ROW_CHUNK):
-            part = self.array[start : start + _ROW_CHUNK] - mean
-            total += weights[start : start + _ROW_CHUNK] @ (part * part)
+        for rows in self._chunks():
+            part = self.array[rows] - mean
+            total += weights[rows] @ np.square(part, out=part)
         return total
 
     def typical_kurtosis(self, weights: Array) -> float:
@@ -167,18 +241,20 @@ class DenseSamples:
 
         Read off some 64 evenly spaced columns.
         """
-        part = self.array[:, :: kurtosis_spacing(self.n_features)]
-        squares = (part - weights @ part) ** 2
-        return median_kurtosis(weights @ squares, weights @ (squares * squares))
+        part = np.ascontiguousarray(self.array[:, :: kurtosis_spacing(self.n_features)])
+        squares = part - weights @ part
+        np.square(squares, out=squares)
+        second = weights @ squares
+        return median_kurtosis(second, weights @ np.square(squares, out=squares))
 
     def squared_distances(self, centre: Array, foresee: Foresight | None = None) -> Array:
         """Return |x_i - centre|^2 for every row; nothing is foreseen for rows in memory."""
         del foresee
         result = np.empty(self.n_samples)
         with np.errstate(over="ignore"):
-            for start in range(0, self.n_samples, _ROW_CHUNK):
-                part = self.array[start : start + _ROW_CHUNK] - centre
-                np.einsum("ij,ij->i", part, part, out=result[start : start + _ROW_CHUNK])
+            for rows in self._chunks():
+                part = self.array[rows] - centre
+                np.einsum("ij,ij->i", part, part, out=result[rows])
         return result
 
 

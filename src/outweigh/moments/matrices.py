@@ -13,9 +13,10 @@ from outweigh.protocols import Array, Indices, Reference
 __all__ = [
     "ArrayMoment",
     "BlockedMoment",
+    "apply_reference",
     "reference_block",
     "reference_diagonal",
-    "reference_product",
+    "restrict_reference",
     "subtract_reference",
 ]
 
@@ -54,8 +55,9 @@ class ArrayMoment:
         return self.array[indices]
 
     def product(self, vectors: Array) -> Array:
-        """Return A V."""
-        return np.asarray(self.array @ vectors, dtype=np.float64)
+        """Return A V, in the precision of the array."""
+        # Else a vector in double would turn the whole array into doubles first.
+        return (self.array @ vectors.astype(self.array.dtype, copy=False)).astype(np.float64)
 
     def restrict(self, indices: Indices) -> Array:
         """Return the block on the named coordinates."""
@@ -103,12 +105,13 @@ class BlockedMoment:
 
     def rows(self, indices: Indices) -> NDArray[np.floating]:
         """Return the named full rows."""
-        weighted = self.rows_of_x[:, indices] * self.weights.astype(self.rows_of_x.dtype)[:, None]
+        weighted = np.take(self.rows_of_x, indices, axis=1)
+        weighted *= self.weights.astype(self.rows_of_x.dtype)[:, None]
         block = weighted.T @ self.rows_of_x
         if self.mean is not None:
             block -= np.outer(self.mean[indices], self.mean).astype(block.dtype)
         subtract_reference(block, self.reference, indices)
-        return block
+        return np.asarray(block)
 
     def product(self, vectors: Array) -> Array:
         """Return A V without forming A."""
@@ -117,12 +120,12 @@ class BlockedMoment:
         result = self.rows_of_x.T @ (scale * inner)
         if self.mean is not None:
             result = result - np.multiply.outer(self.mean, self.mean @ vectors)
-        return np.asarray(result - reference_product(self.reference, vectors), dtype=np.float64)
+        return np.asarray(result - apply_reference(self.reference, vectors), dtype=np.float64)
 
     def restrict(self, indices: Indices) -> Array:
         """Return the block on the named coordinates."""
-        part = self.rows_of_x[:, indices].astype(np.float64)
-        block = (part * self.weights[:, None]).T @ part
+        part = np.take(self.rows_of_x, indices, axis=1) * np.sqrt(self.weights)[:, None]
+        block = part.T @ part
         if self.mean is not None:
             block -= np.outer(self.mean[indices], self.mean[indices])
         return np.asarray(block - reference_block(self.reference, indices))
@@ -143,6 +146,14 @@ def restrict_reference(reference: Reference, indices: Indices) -> Reference:
     return array[indices] if array.ndim == 1 else array[np.ix_(indices, indices)]
 
 
+def apply_reference(reference: Reference, vectors: Array) -> Array:
+    """Return R V for V of shape (d,) or (d, m)."""
+    if np.ndim(reference) == 2:
+        return np.asarray(reference @ vectors)
+    diagonal = np.broadcast_to(reference, (vectors.shape[0],))
+    return np.asarray((diagonal * vectors.T).T)
+
+
 def subtract_reference(block: NDArray[np.floating], reference: Reference, indices: Indices) -> None:
     """Subtract the named rows of R from `block` in place."""
     if np.ndim(reference) == 2:
@@ -150,14 +161,6 @@ def subtract_reference(block: NDArray[np.floating], reference: Reference, indice
     else:
         diagonal = np.broadcast_to(restrict_reference(reference, indices), (len(indices),))
         block[np.arange(len(indices)), indices] -= diagonal
-
-
-def reference_product(reference: Reference, vectors: Array) -> Array:
-    """Return R V for V of shape (d,) or (d, m)."""
-    if np.ndim(reference) == 2:
-        return np.asarray(reference @ vectors)
-    diagonal = np.broadcast_to(reference, (vectors.shape[0],))
-    return np.asarray((diagonal * vectors.T).T)
 
 
 def reference_diagonal(reference: Reference, n_features: int) -> Array:

@@ -1,32 +1,34 @@
-"""X'diag(w)X by symmetric rank updates over fixed blocks of rows."""
+"""X'diag(w)X by symmetric products over fixed blocks of rows."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg.blas import dsyrk, ssyrk
 
 from outweigh.protocols import Array
 
-__all__ = ["LastSecondMoment", "second_moment"]
+__all__ = ["LastSecondMoment", "block_rows", "second_moment"]
 
-# Rows converted and added at once: their block stays in cache, and sums do not depend on threads.
+# Rows scaled and multiplied at once, or as many as the product has if that is more: the block then
+# takes no more memory than the product. Sums over fixed blocks do not depend on threads.
 _ROW_BLOCK = 2048
+# Below this share of rows with a weight, gathering them costs less than multiplying zeros.
+_GATHER_BELOW = 0.7
 # Beyond this share of rows whose weight changed, starting anew is as cheap as an update.
 _UPDATE_BELOW = 0.4
+# Columns multiplied at once where a second array of the size of the product would be wasteful.
+_TILE = 1024
+# Updates after which a sum is made anew, so that their rounding does not pile up.
+_UPDATES_IN_A_ROW = 16
 
 Floats = NDArray[np.floating]
 
 
 def second_moment(rows: NDArray[np.float64], weights: Array, dtype: type[np.floating]) -> Floats:
     """Return X'diag(w)X for nonnegative weights, as a symmetric C-ordered array of `dtype`."""
-    total = _empty(rows.shape[1], dtype)
-    used = np.flatnonzero(weights)
-    _add_weighted(total, rows, used, np.sqrt(weights[used]), 1.0)
-    return _mirrored(total)
+    return _weighted_sum(rows, weights, dtype)
 
 
 @dataclass(slots=True, eq=False)
@@ -39,29 +41,56 @@ class LastSecondMoment:
 
     weights: Array | None = None
     matrix: Floats | None = None
+    updates: int = 0
+    version: int = 0
 
     def updated(
         self, rows: NDArray[np.float64], weights: Array, dtype: type[np.floating]
     ) -> Floats:
         """Return X'diag(w)X, a new array, and remember it for the next call."""
-        if self.weights is None or self.matrix is None or self.matrix.dtype != dtype:
-            return self._remember(weights, second_moment(rows, weights, dtype))
+        if 2 * np.count_nonzero(weights) < weights.size:
+            # Few rows are summed quickly, and tell little about the weights to come.
+            return second_moment(rows, weights, dtype)
+        return self.shared(rows, weights, dtype).copy()
+
+    def shared(self, rows: NDArray[np.float64], weights: Array, dtype: type[np.floating]) -> Floats:
+        """Return the remembered X'diag(w)X itself: not to be written to, and gone at `version` + 1.
+
+        A matrix of many features is not held twice.
+        """
+        self.version += 1
+        if (
+            self.weights is None
+            or self.matrix is None
+            or self.matrix.dtype != dtype
+            or self.updates >= _UPDATES_IN_A_ROW
+        ):
+            return self._anew(rows, weights, dtype)
         factor = _common_factor(weights, self.weights)
         change = weights - factor * self.weights
-        moved = np.flatnonzero(np.abs(change) > 1e-12 * weights.max())
-        if moved.size > _UPDATE_BELOW * weights.size:
-            return self._remember(weights, second_moment(rows, weights, dtype))
-        # In place: what is returned is a copy, so no third array of its size is needed.
+        moved = np.abs(change) > 1e-12 * weights.max()
+        if np.count_nonzero(moved) > _UPDATE_BELOW * weights.size:
+            return self._anew(rows, weights, dtype)
         self.matrix *= dtype(factor)
-        total = self.matrix.T
         for sign in (1.0, -1.0):
-            part = moved[sign * change[moved] > 0]
-            _add_weighted(total, rows, part, np.sqrt(sign * change[part]), sign)
-        return self._remember(weights, _mirrored(total))
+            part = np.where(moved & (sign * change > 0), np.abs(change), 0.0)
+            if part.any():
+                _weighted_sum(rows, part, dtype, into=self.matrix, sign=sign)
+        # Rows that count as unmoved are so to 1e-12; what is remembered is what was summed.
+        self.weights = np.where(moved, weights, factor * self.weights)
+        self.updates += 1
+        return self.matrix
 
-    def _remember(self, weights: Array, matrix: Floats) -> Floats:
-        self.weights, self.matrix = weights.copy(), matrix
-        return matrix.copy()
+    def _anew(self, rows: NDArray[np.float64], weights: Array, dtype: type[np.floating]) -> Floats:
+        self.matrix = None
+        self.matrix = second_moment(rows, weights, dtype)
+        self.weights, self.updates = weights.copy(), 0
+        return self.matrix
+
+
+def block_rows(n: int, d: int) -> int:
+    """Return how many of n rows of d columns are scaled and multiplied at once."""
+    return min(max(_ROW_BLOCK, d), max(n, 1))
 
 
 def _common_factor(weights: Array, old: Array) -> float:
@@ -70,31 +99,45 @@ def _common_factor(weights: Array, old: Array) -> float:
     return float(np.median(weights[positive] / old[positive])) if positive.any() else 1.0
 
 
-def _empty(d: int, dtype: type[np.floating]) -> Floats:
-    return np.zeros((d, d), dtype=dtype, order="F")
+def _weighted_sum(
+    rows: NDArray[np.float64],
+    weights: Array,
+    dtype: type[np.floating],
+    into: Floats | None = None,
+    sign: float = 1.0,
+) -> Floats:
+    """Return X'diag(w)X for nonnegative weights, or add it to an array with a sign."""
+    d = rows.shape[1]
+    root = np.sqrt(weights)
+    used = np.flatnonzero(root)
+    gather = used.size < _GATHER_BELOW * root.size
+    count = used.size if gather else root.size
+    size = block_rows(count, d)
+    scaled = np.empty((size, d), dtype=dtype)
+    for start in range(0, count, size):
+        chosen = used[start : start + size] if gather else slice(start, min(start + size, count))
+        block = rows[chosen]
+        part = scaled[: block.shape[0]]
+        # In double, then rounded: a huge value without weight must give 0, not inf times 0.
+        np.multiply(block, root[chosen, None], out=part, dtype=np.float64, casting="same_kind")
+        if into is None:
+            # NumPy knows a product of an array with its own transpose: half the multiplications.
+            into = part.T @ part
+        else:
+            _add_product(into, part, sign)
+    return np.zeros((d, d), dtype=dtype) if into is None else into
 
 
-def _add_weighted(
-    total: Floats, rows: NDArray[np.float64], used: NDArray[np.intp], root: Array, sign: float
-) -> None:
-    """Add sign * sum root_i^2 x_i x_i' to the upper triangle of a Fortran-ordered array."""
-    update: Any = ssyrk if total.dtype == np.float32 else dsyrk
-    everything = used.size == rows.shape[0]
-    for start in range(0, used.size, _ROW_BLOCK):
-        chosen = slice(start, start + _ROW_BLOCK)
-        block = rows[chosen] if everything else rows[used[chosen]]
-        scaled = np.multiply(block, root[chosen, None], dtype=total.dtype, casting="same_kind")
-        # The transpose of a C-ordered block is read by BLAS without a copy; so is the total.
-        update(sign, scaled.T, beta=1.0, c=total, overwrite_c=1)
-
-
-def _mirrored(upper: Floats, block: int = 256) -> Floats:
-    """Return the C-ordered symmetric array of which a Fortran-ordered upper triangle is given."""
-    array = upper.T
-    size = array.shape[0]
-    for start in range(0, size, block):
-        stop = min(start + block, size)
-        diagonal = array[start:stop, start:stop]
-        diagonal[:] = np.tril(diagonal) + np.tril(diagonal, -1).T
-        array[start:stop, stop:] = array[stop:, start:stop].T
-    return array
+def _add_product(total: Floats, part: Floats, sign: float) -> None:
+    """Add sign * part' part to a symmetric array, by tiles on and above the diagonal."""
+    d = total.shape[0]
+    for start in range(0, d, _TILE):
+        rows = slice(start, min(start + _TILE, d))
+        for column in range(start, d, _TILE):
+            columns = slice(column, min(column + _TILE, d))
+            tile = part[:, rows].T @ part[:, columns]
+            if sign < 0:
+                np.negative(tile, out=tile)
+            total[rows, columns] += tile
+            if column > start:
+                total[columns, rows] += tile.T

@@ -2,7 +2,8 @@ r"""Norms that read the entries of largest magnitude.
 
 :math:`\|v\|_{2,k}` (the k largest entries of a vector), :math:`\|A\|_{F,k,k}` (k rows, the k
 largest entries in each) and :math:`\|A\|_{F,m}` (the m largest entries anywhere). The matrix
-arrives in blocks of rows and only what may still be among the largest is kept.
+arrives in blocks and only what may still be among the largest is kept. Where it arrives rounded,
+what is within rounding of being chosen is read again in double precision, and that decides.
 """
 
 from __future__ import annotations
@@ -12,11 +13,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from outweigh.forms import Form
-from outweigh.protocols import Array, Maximum, MomentMatrix
+from outweigh.forms import Form, sum_at
+from outweigh.norms.screening import ArrayBlock, largest_entries, row_energies, screened
+from outweigh.protocols import Array, Inspection, Maximum, MomentMatrix
 from outweigh.selection import top_k_indices, top_k_per_row
 
 __all__ = ["LargestEntries", "RowwiseLargest", "VectorLargest"]
+
+# Rows that a survey looks into even where the form has fewer.
+_LEAST_ROWS = 15
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,12 +72,35 @@ class RowwiseLargest:
 
     def maximize(self, matrix: MomentMatrix) -> Maximum:
         r"""Return the value and the form :math:`A_Q / \|A_Q\|_F` on the chosen entries Q."""
+        return self.inspect(matrix, 0).maximum
+
+    def inspect(self, matrix: MomentMatrix, n_rows: int) -> Inspection:
+        """Return the maximum, and the rows of largest energy among which its own are.
+
+        Parameters
+        ----------
+        matrix : MomentMatrix
+        n_rows : int
+            Where the form has fewer than 15 rows, return up to 15, and not more than this: those
+            next in line are about as likely to hold evidence.
+        """
         k = min(self.n_nonzero, matrix.n_features)
-        kept = _RowsKept.none(k)
-        for start, block in matrix.row_blocks():
-            kept = kept.merged_with(_RowsKept.from_block(start, block, k), k)
-        rows = np.repeat(kept.rows, k)
-        return _normalised(matrix.n_features, rows, kept.cols.ravel(), kept.values.ravel())
+        screen, rounding = screened(matrix)
+        energy = row_energies(screen, k)
+        if not np.isfinite(energy).all():
+            energy, rounding = row_energies(matrix, k), 0.0
+        wanted = min(max(k, min(_LEAST_ROWS, n_rows)), energy.size)
+        listed = _within_rounding(energy, wanted, k, rounding)
+        lines = np.asarray(matrix.rows(listed), dtype=np.float64)
+        cols = top_k_per_row(lines, k)
+        values = np.take_along_axis(lines, cols, axis=1)
+        own = np.einsum("ij,ij->i", values, values)
+        best = top_k_indices(own, k)
+        maximum = _normalised(
+            matrix.n_features, np.repeat(listed[best], k), cols[best].ravel(), values[best].ravel()
+        )
+        shown = top_k_indices(own, max(min(wanted, n_rows), 0))
+        return Inspection(maximum, listed[shown], lines[shown])
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,46 +121,36 @@ class LargestEntries:
     def maximize(self, matrix: MomentMatrix) -> Maximum:
         r"""Return the value and the form :math:`A_Q / \|A_Q\|_F` on the chosen entries Q."""
         d = matrix.n_features
-        flat = np.empty(0, dtype=np.intp)
-        values = np.empty(0)
-        for start, block in matrix.row_blocks():
-            chosen = top_k_indices(block.reshape(-1), self.n_entries)
-            flat = np.concatenate([flat, chosen + start * d])
-            values = np.concatenate([values, block.reshape(-1)[chosen].astype(np.float64)])
-            if flat.size > self.n_entries:
-                best = top_k_indices(values, self.n_entries)
-                flat, values = flat[best], values[best]
-        return _normalised(d, flat // d, flat % d, values)
+        screen, rounding = screened(matrix)
+        if rounding == 0.0:
+            return _normalised(d, *largest_entries(matrix, self.n_entries, 0.0))
+        rows, cols, values = largest_entries(screen, self.n_entries, rounding)
+        if not np.isfinite(values).all():
+            return _normalised(d, *largest_entries(matrix, self.n_entries, 0.0))
+        features = np.union1d(rows, cols)
+        block = ArrayBlock(matrix.restrict(features))
+        rows, cols, values = largest_entries(block, self.n_entries, 0.0)
+        return _normalised(d, features[rows], features[cols], values)
+
+    def inspect(self, matrix: MomentMatrix, n_rows: int) -> Inspection:
+        """Return the maximum, and the `n_rows` rows of its form that have most energy."""
+        maximum = self.maximize(matrix)
+        form = maximum.form
+        energy = sum_at(form.rows, form.values**2, matrix.n_features)
+        rows = top_k_indices(energy, min(n_rows, int(np.count_nonzero(energy))))
+        return Inspection(maximum, rows, np.asarray(matrix.rows(rows), dtype=np.float64))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _RowsKept:
-    """The best rows seen so far, each with its k entries of largest magnitude."""
-
-    rows: NDArray[np.intp]
-    cols: NDArray[np.intp]
-    values: Array
-
-    @classmethod
-    def none(cls, k: int) -> _RowsKept:
-        return cls(np.empty(0, np.intp), np.empty((0, k), np.intp), np.empty((0, k)))
-
-    @classmethod
-    def from_block(cls, start: int, block: NDArray[np.floating], k: int) -> _RowsKept:
-        cols = top_k_per_row(block, k)
-        values = np.take_along_axis(block, cols, axis=1)
-        energy = np.einsum("ij,ij->i", values, values)
-        best = top_k_indices(energy, k)
-        return cls(best + start, cols[best], values[best].astype(np.float64))
-
-    def merged_with(self, other: _RowsKept, k: int) -> _RowsKept:
-        rows = np.concatenate([self.rows, other.rows])
-        cols = np.concatenate([self.cols, other.cols])
-        values = np.concatenate([self.values, other.values])
-        if rows.size <= k:
-            return _RowsKept(rows, cols, values)
-        best = top_k_indices(np.einsum("ij,ij->i", values, values), k)
-        return _RowsKept(rows[best], cols[best], values[best])
+def _within_rounding(energy: Array, wanted: int, k: int, rounding: float) -> NDArray[np.intp]:
+    """Return the rows that may be among the `wanted` of largest energy."""
+    if rounding == 0.0:
+        return top_k_indices(energy, wanted)
+    # Of k entries off by at most `rounding`, the length is off by sqrt(k) times that; and the sum
+    # of their squares was itself rounded.
+    length = np.sqrt(energy)
+    off = np.sqrt(k) * rounding + 1e-6 * length
+    cut = np.partition(length - off, length.size - wanted)[length.size - wanted]
+    return np.flatnonzero(length + off >= cut)
 
 
 def _normalised(

@@ -22,6 +22,8 @@ from outweigh.protocols import (
 
 __all__ = ["descend"]
 
+_BITS = 30
+
 
 def descend(
     objective: Objective,
@@ -74,8 +76,9 @@ def descend(
                 )
             step, accepted = step / 2.0, False
         else:
-            ahead, norm_sq = update.direction(candidate, trial.subgradient)
+            ahead, norm_sq = update.direction(candidate, _rounded(trial.subgradient))
             next_step, accepted = rule.decide(trial, norm_sq)
+            next_step = _few_digits(next_step)
             if accepted:
                 if evaluation is not None:
                     recorder.moved(step, evaluation)
@@ -97,6 +100,25 @@ def descend(
     return recorder.result(status)
 
 
+def _rounded(subgradient: Array) -> Array:
+    """Return a subgradient to nine digits of its largest entry.
+
+    Descents at kinks amplify the last digits, and those depend on the order of summation: on the
+    number of threads, on the order of the rows, on whether a row is repeated or counted twice.
+    Rounded, two such descents take the same steps.
+    """
+    largest = float(np.abs(subgradient).max(initial=0.0))
+    if not 0.0 < largest < math.inf:
+        return subgradient
+    unit = 2.0 ** (math.frexp(largest)[1] - _BITS)
+    return np.asarray(np.round(subgradient / unit) * unit)
+
+
+def _few_digits(step: float) -> float:
+    """Return a step to seven digits, for the same reason."""
+    return float(f"{step:.6e}")
+
+
 class _Recorder:
     """Keeps the best point and the forces that led to it."""
 
@@ -104,23 +126,27 @@ class _Recorder:
         self.trace: list[Iterate] = []
         self._force = Form.zero(0)
         self._drift = np.empty(0)
-        self._best: tuple[Array, float, Form, Form, Array] | None = None
+        self._pushed = np.empty(0)
+        self._best: tuple[Array, float, Form, Form, Array, Array] | None = None
 
     def visited(self, weights: Array, evaluation: Evaluation) -> None:
         if self._best is None:
             self._force = Form.zero(evaluation.form.n_features)
             self._drift = np.zeros(evaluation.form.n_features)
+            self._pushed = np.zeros(weights.size)
         # Differences of rounding do not make a point better: the earlier one is kept.
         if self._best is None or evaluation.value < (1.0 - 1e-9) * self._best[1]:
-            self._best = (weights, evaluation.value, evaluation.form, self._force, self._drift)
+            so_far = self._force, self._drift, self._pushed
+            self._best = (weights, evaluation.value, evaluation.form, *so_far)
 
     def moved(self, step: float, evaluation: Evaluation) -> None:
         self._force = self._force + step * evaluation.form
         self._drift = self._drift + step * evaluation.drift
+        self._pushed = self._pushed + step * evaluation.subgradient
 
     def result(self, status: Status) -> Result:
         if self._best is None:
             raise ValueError("max_iter must be at least 1")
-        weights, value, form, force, drift = self._best
+        weights, value, form, force, drift, pushed = self._best
         trace = tuple(self.trace)
-        return Result(weights, value, status, len(trace), trace, form, force, drift)
+        return Result(weights, value, status, len(trace), trace, form, force, drift, pushed=pushed)

@@ -138,6 +138,9 @@ class Polyak:
     growth : float, default=3.0
         Factor by which the patience grows each time: the nearer the target is to the best value,
         the more steps it takes to tell that it is out of reach.
+    diameter : float, default=inf
+        No two weights are farther apart. A linear model of slope |g| falls by at most |g| times
+        that, so a level below is out of reach at once, without waiting.
 
     References
     ----------
@@ -149,6 +152,7 @@ class Polyak:
     tol: float = 1e-3
     patience: int = 5
     growth: float = 3.0
+    diameter: float = math.inf
     finished: Status | None = field(default=None, init=False)
     _level: float = field(default=math.nan, init=False)
     _best: float = field(default=math.inf, init=False)
@@ -169,12 +173,16 @@ class Polyak:
         else:
             self._waiting += 1
         self._best = min(self._best, value)
-        if self._waiting >= self._patience:
+        raised = self._waiting >= self._patience
+        if raised:
             self._waiting = 0
             self._patience *= self.growth
             self._level = (self._level + self._best) / 2.0
-            if self._best - self._level <= self.tol * self._best:
-                self.finished = Status.STALLED if self.target > 0 else Status.STATIONARY
+        lowest = evaluation.attained - math.sqrt(gradient_norm_sq) * self.diameter
+        if lowest > self._level:
+            self._level, raised = min(lowest, self._best), True
+        if raised and self._best - self._level <= self.tol * self._best:
+            self.finished = Status.STALLED if self.target > 0 else Status.STATIONARY
         gap = evaluation.attained - min(self._level, evaluation.attained)
         if gap == 0.0:
             gap = value - min(self._level, value)

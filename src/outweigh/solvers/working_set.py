@@ -101,9 +101,14 @@ def descend_on_working_set(
     status = Status.EXHAUSTED
     n_coordinates = working_set.n_coordinates
     for _ in range(working_set.max_rounds):
-        tested, survey = _survey(objective, rounds, start, reached, n_coordinates, polish)
-        n_coordinates = min(working_set.growth * n_coordinates, objective.n_features)
         previous = np.inf if best is None else best.value
+        enough = (1.0 - working_set.sufficient_decrease) * previous
+
+        def suffices(value: float, weights: Array, enough: float = enough) -> bool:
+            return value <= enough < np.inf or reached(value, weights)
+
+        tested, survey = _survey(objective, rounds, start, suffices, n_coordinates, polish)
+        n_coordinates = min(working_set.growth * n_coordinates, objective.n_features)
         rounds.trace.append(Iterate(len(rounds.trace), survey.value, 0.0, True))
         # Single precision may colour the last digits; an earlier point is as good as an equal one.
         clean = reached(survey.value, tested)
@@ -117,8 +122,7 @@ def descend_on_working_set(
         if exhausted is not None and exhausted():
             break
         grown = np.union1d(rounds.coordinates, survey.coordinates)
-        stuck = survey.value > (1.0 - working_set.sufficient_decrease) * previous
-        if stuck and grown.size == rounds.coordinates.size:
+        if survey.value > enough and grown.size == rounds.coordinates.size:
             status = Status.STALLED
             break
         rounds.descend_on(grown)
@@ -131,16 +135,19 @@ def _survey(
     objective: SurveyableObjective,
     rounds: _Rounds,
     start: Array,
-    reached: Reached,
+    suffices: Reached,
     n_coordinates: int,
     polish: Polish | None,
 ) -> tuple[Array, Survey]:
-    """Return the polished weights and a full pass at them, or the weights before if cleaner."""
+    """Return the polished weights and a full pass at them, or the weights before if cleaner.
+
+    Those before are only looked at, which costs another pass, where the polished do not suffice.
+    """
     weights = rounds.weights
     plain = weights is start or polish is None
     tested = weights if polish is None or plain else polish(weights, rounds.coordinates)
     survey = objective.survey(tested, n_coordinates)
-    if plain or reached(survey.value, tested):
+    if plain or suffices(survey.value, tested):
         return tested, survey
     before = objective.survey(weights, n_coordinates)
     return (weights, before) if before.value < survey.value else (tested, survey)
@@ -157,6 +164,7 @@ class _Rounds:
         self._inner = inner
         self._force = Form.zero(objective.n_features)
         self._drift = np.zeros(objective.n_features)
+        self._pushed: Array | None = np.zeros(start.size)
 
     def descend_on(self, coordinates: Indices) -> None:
         self.coordinates = coordinates
@@ -168,6 +176,10 @@ class _Rounds:
         self._force = self._force + found.force.lift(coordinates, self._objective.n_features)
         self._drift = self._drift.copy()
         self._drift[coordinates] += found.drift
+        if self._pushed is None or found.pushed is None:
+            self._pushed = None
+        else:
+            self._pushed = self._pushed + found.pushed
 
     def result(self, weights: Array, survey: Survey) -> Result:
         return Result(
@@ -180,4 +192,5 @@ class _Rounds:
             self._force,
             self._drift,
             self.coordinates,
+            self._pushed,
         )
