@@ -32,7 +32,7 @@ from outweigh.solvers import (
     descend,
     descend_on_working_set,
 )
-from outweigh.solvers.working_set import Polish
+from outweigh.solvers.working_set import POLISHED_MAY_SCORE, Polish
 
 __all__ = ["SOLVERS", "SearchOptions", "find_weights", "floor_at"]
 
@@ -149,7 +149,7 @@ def _polished(
     weights = polish(found.weights, np.arange(objective.n_features))
     verified = objective.verify(weights)
     allowed = floor_at(objective, domain, weights, options.kurtosis).upper
-    if verified.value > max(allowed, 1.1 * found.value):
+    if verified.value > max(allowed, POLISHED_MAY_SCORE * found.value):
         return found
     return replace(found, weights=weights, value=verified.value, form=verified.form)
 

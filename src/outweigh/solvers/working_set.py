@@ -25,7 +25,13 @@ from outweigh.protocols import (
     SurveyableObjective,
 )
 
-__all__ = ["WorkingSet", "descend_on_working_set"]
+__all__ = ["POLISHED_MAY_SCORE", "WorkingSet", "descend_on_working_set"]
+
+# Polished weights remove outliers along one direction and keep clean rows that a descent trims for
+# their share of the norm; they are the better ones unless they score this much more.
+POLISHED_MAY_SCORE = 1.25
+# Weights that move less than this share of the mass are the same.
+_SAME = 0.01
 
 InnerSolver = Callable[[Objective, Array, int], Result]
 """Called with the restricted objective, the weights to start from and its number of features."""
@@ -98,6 +104,7 @@ def descend_on_working_set(
     if working_set.initial is not None:
         rounds.descend_on(working_set.initial)
     best: Result | None = None
+    settled: Array | None = None
     status = Status.EXHAUSTED
     n_coordinates = working_set.n_coordinates
     for _ in range(working_set.max_rounds):
@@ -107,7 +114,15 @@ def descend_on_working_set(
         def suffices(value: float, weights: Array, enough: float = enough) -> bool:
             return value <= enough < np.inf or reached(value, weights)
 
-        tested, survey = _survey(objective, rounds, start, suffices, n_coordinates, polish)
+        polished = None
+        if polish is not None and rounds.weights is not start:
+            polished = polish(rounds.weights, rounds.coordinates)
+            if settled is not None and np.abs(polished - settled).sum() <= 2.0 * _SAME:
+                # The descent went on and the polish came back: nothing new was learnt.
+                status = Status.STALLED
+                break
+        tested, survey = _survey(objective, rounds.weights, polished, suffices, n_coordinates)
+        settled = tested if tested is polished else None
         n_coordinates = min(working_set.growth * n_coordinates, objective.n_features)
         rounds.trace.append(Iterate(len(rounds.trace), survey.value, 0.0, True))
         # Single precision may colour the last digits; an earlier point is as good as an equal one.
@@ -133,24 +148,24 @@ def descend_on_working_set(
 
 def _survey(
     objective: SurveyableObjective,
-    rounds: _Rounds,
-    start: Array,
+    weights: Array,
+    polished: Array | None,
     suffices: Reached,
     n_coordinates: int,
-    polish: Polish | None,
 ) -> tuple[Array, Survey]:
-    """Return the polished weights and a full pass at them, or the weights before if cleaner.
+    """Return the polished weights and a full pass at them, or the weights before if far cleaner.
 
     Those before are only looked at, which costs another pass, where the polished do not suffice.
     """
-    weights = rounds.weights
-    plain = weights is start or polish is None
-    tested = weights if polish is None or plain else polish(weights, rounds.coordinates)
-    survey = objective.survey(tested, n_coordinates)
-    if plain or suffices(survey.value, tested):
-        return tested, survey
+    if polished is None:
+        return weights, objective.survey(weights, n_coordinates)
+    survey = objective.survey(polished, n_coordinates)
+    if suffices(survey.value, polished):
+        return polished, survey
     before = objective.survey(weights, n_coordinates)
-    return (weights, before) if before.value < survey.value else (tested, survey)
+    if before.value < survey.value / POLISHED_MAY_SCORE:
+        return weights, before
+    return polished, survey
 
 
 class _Rounds:
