@@ -68,6 +68,9 @@ def data_for(name: str, seed: int = 0) -> Array:
     return spiked(seed) if "component" in name else contaminated(seed)
 
 
+IN_CHUNKS = {"outweigh.gathered-bytes": 100_000, "scheduler": "synchronous"}
+"""Room for some columns of the data below, not for all of it."""
+
 FITTED = [
     "location_",
     "components_",
@@ -92,10 +95,11 @@ def assert_same(chunked: RobustEstimator, plain: RobustEstimator, rtol: float = 
             )
 
 
-@pytest.fixture(params=["gathered", "no room"])
+@pytest.fixture(params=["everything", "a working set", "a matrix"])
 def room(request: pytest.FixtureRequest):
-    """Once with room for the columns of a working set, once with hardly any."""
-    budget = 2**29 if request.param == "gathered" else 8 * D * D
+    """Room for all rows, for some of their columns, or for a matrix over all pairs alone."""
+    # All rows take 173 kB; a working set of thirty columns of them more than the least budget.
+    budget = {"everything": 2**29, "a working set": 100_000, "a matrix": 8 * D * D}[request.param]
     with dask.config.set({"outweigh.gathered-bytes": budget, "scheduler": "synchronous"}):
         yield
 
@@ -105,7 +109,7 @@ def room(request: pytest.FixtureRequest):
 def test_every_layout_gives_the_answer_of_memory(name: str, layout: str) -> None:
     X = data_for(name)
     plain = ESTIMATORS[name]().fit(X)
-    with dask.config.set(scheduler="synchronous"):
+    with dask.config.set(IN_CHUNKS):
         chunked = ESTIMATORS[name]().fit(LAYOUTS[layout](X))
     assert_same(chunked, plain)
 
@@ -115,7 +119,8 @@ def test_every_layout_gives_the_answer_of_memory(name: str, layout: str) -> None
 def test_means_equal_those_of_memory_on_every_seed(model: str, seed: int) -> None:
     X = ADVERSARIES[model](1200, 60, 4, 0.1, seed).X
     plain = RobustSparseMean(4).fit(X)
-    with dask.config.set(scheduler="synchronous"):
+    # Room for a working set of the 1200 rows, not for all their columns.
+    with dask.config.set({"outweigh.gathered-bytes": 400_000, "scheduler": "synchronous"}):
         chunked = RobustSparseMean(4).fit(da.from_array(X, chunks=(170, 60)))
     assert_same(chunked, plain)
 
@@ -133,7 +138,7 @@ def test_units_and_constants_give_the_same_answer(name: str) -> None:
     X = np.column_stack([X, np.full(N, 1e12)])
     with pytest.warns(UserWarning, match="constant"):
         plain = ESTIMATORS[name]().fit(X)
-    with pytest.warns(UserWarning, match="constant"), dask.config.set(scheduler="synchronous"):
+    with pytest.warns(UserWarning, match="constant"), dask.config.set(IN_CHUNKS):
         chunked = ESTIMATORS[name]().fit(da.from_array(X, chunks=(300, 25)))
     assert_same(chunked, plain)
 
@@ -142,7 +147,7 @@ def test_units_and_constants_give_the_same_answer(name: str) -> None:
 def test_rows_of_1e300_give_the_same_answer(name: str) -> None:
     X = data_for(name)
     X[::30] = 1e300
-    with dask.config.set(scheduler="synchronous"):
+    with dask.config.set(IN_CHUNKS):
         chunked = ESTIMATORS[name]().fit(da.from_array(X, chunks=(300, D)))
     assert_same(chunked, ESTIMATORS[name]().fit(X))
 
@@ -151,7 +156,7 @@ def test_rows_of_1e300_give_the_same_answer(name: str) -> None:
 def test_sample_weights_give_the_same_answer(name: str) -> None:
     X = data_for(name)
     weight = np.arange(N) % 3 * 1.0
-    with dask.config.set(scheduler="synchronous"):
+    with dask.config.set(IN_CHUNKS):
         given = da.from_array(weight, chunks=100)
         chunked = ESTIMATORS[name]().fit(da.from_array(X, chunks=(280, D)), sample_weight=given)
     assert_same(chunked, ESTIMATORS[name]().fit(X, sample_weight=weight))
@@ -162,7 +167,8 @@ def test_a_known_share_takes_six_passes_and_an_unknown_one_ten() -> None:
     X = rng.standard_normal((6000, 120))
     X[:, :5] += 1.0
     X[:600, 3:13] += 1.0
-    with dask.config.set(scheduler="synchronous"):
+    # The rows take 5.8 MB, the columns of a working set a third of that.
+    with dask.config.set({"outweigh.gathered-bytes": "4MB", "scheduler": "synchronous"}):
         chunked = da.from_array(X, chunks=(1000, 120))
         known = RobustSparseMean(5, contamination=0.1).fit(chunked)
         unknown = RobustSparseMean(5).fit(chunked)
@@ -171,6 +177,12 @@ def test_a_known_share_takes_six_passes_and_an_unknown_one_ten() -> None:
     assert unknown.contamination_ > 0.05
     assert known.n_passes_ <= 6
     assert unknown.n_passes_ <= 10
+
+
+def test_data_that_fits_the_budget_is_read_twice() -> None:
+    with dask.config.set(scheduler="synchronous"):
+        est = RobustSparseMean(3).fit(da.from_array(contaminated(), chunks=(300, D)))
+    assert est.n_passes_ == 2
 
 
 def test_each_pass_is_told_to_the_logger(caplog: pytest.LogCaptureFixture) -> None:
@@ -256,7 +268,9 @@ def test_an_array_on_disk_is_read_in_slices(
     stored = np.load(tmp_path / "rows.npy", mmap_mode="r")
     monkeypatch.setattr(rows_module, "GATHERED_BYTES", 1000)
     monkeypatch.setattr(
-        rows_module.SlicedChunks, "of", lambda array: SlicedChunks(array, (400, 400, 100))
+        rows_module.SlicedChunks,
+        "of",
+        lambda array: SlicedChunks(array, (400, 400, 100), budget=100_000),
     )
     est = RobustSparseMean(3).fit(stored)
     assert est.n_passes_ > 0

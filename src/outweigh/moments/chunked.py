@@ -120,9 +120,9 @@ class ChunkedSamples:
         if held is not None:
             return DenseSamples(held)
         own = [(loader,) for loader in self._loaders()]
-        derived = self.chunks.derived(
-            kernels.columns, (self.transform, indices), own, int(indices.size)
-        )
+        sizes = tuple(int(size) for size in np.diff(self._bounds()))
+        shape = (sizes, int(indices.size))
+        derived = self.chunks.derived(kernels.columns, (self.transform, indices), own, shape)
         return ChunkedSamples(derived, int(indices.size))
 
     def at_hand(self) -> DenseSamples | ChunkedSamples:
@@ -136,13 +136,13 @@ class ChunkedSamples:
         return replace(self, zeroed=np.sort(rows))
 
     def take_rows(self, rows: Indices) -> ChunkedSamples:
-        """Return some rows alone, with their values."""
+        """Return some rows alone, in the order they have, huge values clipped."""
         counted = np.arange(sum(self.chunks.sizes))
         keep = np.zeros(counted.size, dtype=np.bool_)
         keep[(counted if self.keep is None else counted[self.keep])[np.sort(rows)]] = True
-        return ChunkedSamples(
-            self.chunks, self.n_features, self.transform, keep, _columns=self._columns.of_rows(rows)
-        )
+        clipped = kernels.Clipped(self.transform)
+        columns = self._columns.of_rows(np.sort(rows))
+        return ChunkedSamples(self.chunks, self.n_features, clipped, keep, _columns=columns)
 
     def variances(self, weights: Array, columns: Indices | None = None) -> Array:
         """Return the weighted variance of each column, or of the named ones."""

@@ -106,9 +106,16 @@ class Chunks(Protocol):
         ...
 
     def derived(
-        self, kernel: Kernel, shared: Sequence[object], own: Sequence[Sequence[object]], d: int
+        self,
+        kernel: Kernel,
+        shared: Sequence[object],
+        own: Sequence[Sequence[object]],
+        shape: tuple[tuple[int, ...], int],
     ) -> Chunks:
-        """Return chunks whose blocks are what a kernel makes of the present ones."""
+        """Return chunks whose blocks are what a kernel makes of the present ones.
+
+        ``shape`` holds the rows of each of them and their columns.
+        """
         ...
 
 
@@ -131,6 +138,7 @@ class SlicedChunks:
     log: PassLog = field(default_factory=PassLog)
     make: Callable[[NDArray[Any], int], NDArray[Any]] | None = None
     width: int | None = None
+    source_sizes: tuple[int, ...] | None = None
 
     @classmethod
     def of(cls, array: Any, budget: int = GATHERED_BYTES) -> SlicedChunks:
@@ -143,6 +151,11 @@ class SlicedChunks:
     def n_features(self) -> int:
         """Number of columns d."""
         return int(self.array.shape[1]) if self.width is None else self.width
+
+    @property
+    def _slices(self) -> tuple[int, ...]:
+        """Rows of the array in each slice, before any kernel leaves some out."""
+        return self.sizes if self.source_sizes is None else self.source_sizes
 
     def scan(
         self,
@@ -159,7 +172,7 @@ class SlicedChunks:
         del lanes, bytes_per_row
         visited = range(len(self.sizes)) if only is None else only
         ended = self.log(purpose, len(visited), only is None)
-        starts = np.concatenate([[0], np.cumsum(self.sizes)])
+        starts = np.concatenate([[0], np.cumsum(self._slices)])
         total: Sums | None = None
         for i in visited:
             block = np.asarray(self.array[starts[i] : starts[i + 1]])
@@ -172,7 +185,11 @@ class SlicedChunks:
         yield -1, total
 
     def derived(
-        self, kernel: Kernel, shared: Sequence[object], own: Sequence[Sequence[object]], d: int
+        self,
+        kernel: Kernel,
+        shared: Sequence[object],
+        own: Sequence[Sequence[object]],
+        shape: tuple[tuple[int, ...], int],
     ) -> SlicedChunks:
         """Return slices that are made again each time they are read."""
 
@@ -180,7 +197,8 @@ class SlicedChunks:
             before = block if self.make is None else self.make(block, i)
             return np.asarray(kernel(before, *shared, *own[i])[0])
 
-        return SlicedChunks(self.array, self.sizes, self.budget, self.log, make, d)
+        sizes, width = shape
+        return SlicedChunks(self.array, sizes, self.budget, self.log, make, width, self._slices)
 
 
 def add_sums(total: Sums | None, part: Sums) -> Sums:

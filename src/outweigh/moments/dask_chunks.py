@@ -90,7 +90,11 @@ class DaskChunks:
         yield -1, total
 
     def derived(
-        self, kernel: Kernel, shared: Sequence[object], own: Sequence[Sequence[object]], d: int
+        self,
+        kernel: Kernel,
+        shared: Sequence[object],
+        own: Sequence[Sequence[object]],
+        shape: tuple[tuple[int, ...], int],
     ) -> DaskChunks:
         """Return chunks made by a kernel, kept in the memory of the workers where there are any."""
         common = delayed(Opaque(tuple(shared)), traverse=False, pure=False)
@@ -101,7 +105,8 @@ class DaskChunks:
         if _on_cluster():
             self.log("columns kept by the workers", len(blocks), True)
             blocks = list(dask.persist(*blocks))
-        return DaskChunks(tuple(blocks), self.sizes, d, self.budget, self.log)
+        sizes, width = shape
+        return DaskChunks(tuple(blocks), sizes, width, self.budget, self.log)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

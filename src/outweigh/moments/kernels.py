@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from outweigh.moments.second_moment import second_moment
 from outweigh.protocols import Array, Indices
 
 __all__ = [
+    "Clipped",
     "Loader",
     "columns",
     "distances",
@@ -46,6 +48,17 @@ def load(block: Block, transform: Transform | None, loader: Loader) -> Array:
         rows = rows.copy()
         rows[zeroed] = 0.0
     return rows
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Clipped:
+    """A transform followed by the clipping of huge values."""
+
+    transform: Transform | None
+
+    def __call__(self, rows: NDArray[np.floating]) -> Array:
+        found = rows if self.transform is None else self.transform(rows)
+        return np.asarray(np.clip(found, -INFINITE, INFINITE), dtype=np.float64)
 
 
 def overview(

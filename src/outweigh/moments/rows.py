@@ -197,9 +197,9 @@ class ChunkedRows:
         """Return the rows where a mask is true."""
         return self if mask.all() else ChunkedRows(self.chunks, mask)
 
-    def samples(self, transform: Callable[[NDArray[np.floating]], Array], d: int) -> ChunkedSamples:
-        """Return the rows as samples after a transform."""
-        return ChunkedSamples(self.chunks, d, transform, self.keep)
+    def samples(self, transform: Callable[[NDArray[np.floating]], Array], d: int) -> Samples:
+        """Return the rows as samples after a transform: in memory if all of them fit the budget."""
+        return ChunkedSamples(self.chunks, d, transform, self.keep).at_hand()
 
     def map(self, function: Callable[[Array], Array]) -> Array:
         """Return a function of every row by a pass."""
