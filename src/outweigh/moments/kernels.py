@@ -57,6 +57,7 @@ class Clipped:
     transform: Transform | None
 
     def __call__(self, rows: NDArray[np.floating]) -> Array:
+        """Return the transformed rows."""
         found = rows if self.transform is None else self.transform(rows)
         return np.asarray(np.clip(found, -INFINITE, INFINITE), dtype=np.float64)
 
