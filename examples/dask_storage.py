@@ -26,7 +26,7 @@ def from_zarr(path):
 
 
 def from_parquet(path):
-    table = dd.read_parquet(path)  # a partition is a chunk; the names of the columns are kept
+    table = dd.read_parquet(path)  # a partition is a chunk
     return robust_mean().fit(table)
 
 
@@ -37,7 +37,7 @@ def from_hdf5(path):
 
 
 def from_npy(path):
-    X = open_table(path).values  # parts of 64 MB, read by the name of the file on any worker
+    X = open_table(path).values  # in parts of 64 MB
     return robust_mean().fit(X)
 
 

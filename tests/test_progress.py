@@ -51,6 +51,14 @@ def test_short_passes_of_a_long_fit_are_shown_now_and_then() -> None:
     assert 5 <= len(said.lines) <= 8
 
 
+def test_a_pass_that_goes_on_is_named_again() -> None:
+    said = Said()
+    said.after(1.0, "pass 1", "begins")
+    said.after(9.0, "40% of it done", "goes on")
+    said.after(1.0, "45% of it done", "goes on")
+    assert said.lines == ["pass 1: 40% of it done"]
+
+
 def test_other_messages_come_every_few_seconds() -> None:
     said = Said()
     for number in range(100):

@@ -145,6 +145,7 @@ class _Sparingly(logging.Handler):
         self._interval = interval
         self._between_passes = between_passes
         self._start = self._last = clock()
+        self._pass = "reading"
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write the message if it is time."""
@@ -152,9 +153,14 @@ class _Sparingly(logging.Handler):
         if part == "ends":
             # Else it would be shown instead of the beginning of the next.
             return
+        text = record.getMessage()
+        if part == "begins":
+            self._pass = text
+        elif part == "goes on":
+            text = f"{self._pass}: {text}"
         now = self._clock()
         wait = self._between_passes if part == "begins" else self._interval
         if now - self._start >= self._interval and now - self._last >= wait:
             self._last = now
-            self._stream.write(f"{record.getMessage()}\n")
+            self._stream.write(f"{text}\n")
             self._stream.flush()

@@ -72,6 +72,7 @@ class Fitted:
     @cached_property
     def explanation(self) -> Explanation:
         """The reasons against every distrusted row, under the names given here."""
+        self._tell("the reasons against rows")
         found = self.estimator.explain(self.rows, top=_REASONS)
         labels = np.array([self.labels[i] for i in found.rows], dtype=object)
         return Explanation(

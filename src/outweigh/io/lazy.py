@@ -73,7 +73,8 @@ def _told_of_tasks(interval: float = 1.0) -> AbstractContextManager[object]:
             last[0] = now
             done = len(state["finished"])
             left = sum(len(state[part]) for part in ("ready", "waiting", "running"))
-            logger.info("  %.0f%% of this pass", 100.0 * done / max(done + left, 1))
+            share = 100.0 * done / max(done + left, 1)
+            logger.info("%.0f%% of it done", share, extra={"a_pass": "goes on"})
 
     callback: AbstractContextManager[object] = _dask("dask.callbacks").Callback(posttask=after_task)
     return callback
