@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import time
 from collections.abc import Callable
 from typing import Any
@@ -13,7 +12,8 @@ import dask.array as da
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from benchmarks.pairing import FIRST_SEED, RESULTS
+from benchmarks.pairing import FIRST_SEED
+from benchmarks.tables import show
 from outweigh import RobustMean, RobustSparseMean
 from outweigh.moments.chunks import SlicedChunks
 from outweigh.moments.dask_chunks import DaskChunks
@@ -23,6 +23,11 @@ CONTAMINATION = 0.1
 SIZES = (1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12)
 MODEL_FEATURES = 500
 PASSES = 6
+# Rows for the origin lie in all chunks, which are read once more for them.
+READS = PASSES + 1
+# Passes that add up second moments: with the distances, after the descent, after the polish.
+MOMENTS = 3
+CHUNK_BYTES = 64e6
 
 
 def make_rows(n: int, d: int, k: int, seed: int) -> np.ndarray:
@@ -91,32 +96,30 @@ def constants(repeats: int) -> dict[str, float]:
     }
 
 
-def model(measured: dict[str, float]) -> list[dict[str, float]]:
-    """Return passes, bytes, multiplications, messages and seconds on one core for each size."""
-    rows = []
-    for size in SIZES:
-        n = size / MODEL_FEATURES
-        n_bytes = 8 * size
-        n_chunks = max(1.0, n_bytes / 64e6)
-        work = 2 * n * MODEL_FEATURES**2
-        seconds = (
-            PASSES * n_bytes / measured["bytes a second"]
-            + work / measured["multiplications a second"]
-            + PASSES * n_chunks * measured["seconds a chunk and pass"]
-        )
-        rows.append(
-            {
-                "values": size,
-                "passes": PASSES,
-                "bytes read": PASSES * n_bytes,
-                "multiplications": work,
-                "messages": PASSES * n_chunks,
-                "core seconds": seconds,
-                "core seconds after a sample": n_bytes / measured["bytes scored a second"]
-                + n_chunks * measured["seconds a chunk and pass"],
-            }
-        )
-    return rows
+def model(measured: dict[str, float], size: float) -> dict[str, float]:
+    """Return what a sparse mean of known share costs on so many values, and a pass of scores."""
+    n_bytes = 8 * size
+    n_chunks = float(np.ceil(n_bytes / CHUNK_BYTES))
+    multiplications = MOMENTS * size * MODEL_FEATURES
+    seconds = (
+        READS * n_bytes / measured["bytes a second"]
+        + multiplications / measured["multiplications a second"]
+        + READS * n_chunks * measured["seconds a chunk and pass"]
+    )
+    after_sample = (
+        n_bytes / measured["bytes scored a second"]
+        + n_chunks * measured["seconds a chunk and pass"]
+    )
+    return {
+        "values": size,
+        "rows": size / MODEL_FEATURES,
+        "GB read": READS * n_bytes / 1e9,
+        "multiplications": multiplications,
+        "messages": READS * n_chunks,
+        "core seconds": seconds,
+        "GB read, sample": n_bytes / 1e9,
+        "core seconds, sample": after_sample,
+    }
 
 
 def main(argv: list[str]) -> None:
@@ -127,15 +130,22 @@ def main(argv: list[str]) -> None:
     with threadpool_limits(1):
         table = overhead(repeats)
         measured = constants(repeats)
-    predicted = model(measured)
-    for row in (*table, measured, *predicted):
-        print(", ".join(f"{key} {_short(value)}" for key, value in row.items()))
-    RESULTS.mkdir(parents=True, exist_ok=True)
-    path = RESULTS / "chunks.json"
-    saved = {"overhead": table, "constants": measured, "model": predicted}
-    path.write_text(json.dumps(saved, indent=1) + "\n")
-    print(f"saved {path}")
+    show("chunks", table)
+    show("chunks-constants", [{"constant": k, "measured": written(v)} for k, v in measured.items()])
+    show(
+        "chunks-model",
+        [{k: written(v) for k, v in model(measured, size).items()} for size in SIZES],
+    )
 
 
-def _short(value: object) -> str:
-    return f"{value:.3g}" if isinstance(value, float) else str(value)
+def written(value: float) -> str:
+    """Return a number of any size with two digits.
+
+    >>> written(0.0412), written(966.3), written(1e12)
+    ('0.041', '970', '1e12')
+    """
+    rounded = float(f"{value:.2g}")
+    if rounded < 1e5:
+        return f"{rounded:,g}"
+    mantissa, _, power = f"{rounded:.1e}".partition("e+")
+    return f"{mantissa.removesuffix('.0')}e{int(power)}"

@@ -7,7 +7,6 @@ scheduler inside it, the workers and their nannies. The file is made a part at a
 from __future__ import annotations
 
 import argparse
-import json
 import tempfile
 import threading
 import time
@@ -20,7 +19,8 @@ import numpy as np
 import psutil
 from distributed import Client, LocalCluster
 
-from benchmarks.pairing import FIRST_SEED, RESULTS
+from benchmarks.pairing import FIRST_SEED
+from benchmarks.tables import show
 from outweigh import RobustSparseMean
 from outweigh.io.lazy import open_table
 from outweigh.selection import hard_threshold
@@ -132,12 +132,7 @@ def main(argv: list[str]) -> None:
             arguments.limit,
             Path(folder),
         )
-    for key, value in row.items():
-        print(f"{key}: {value:.4g}" if isinstance(value, float) else f"{key}: {value}")
-    RESULTS.mkdir(parents=True, exist_ok=True)
-    path = RESULTS / "larger.json"
-    path.write_text(json.dumps(row, indent=1) + "\n")
-    print(f"saved {path}")
+    show("larger", [{"what": key, "measured": value} for key, value in row.items()])
 
 
 if __name__ == "__main__":

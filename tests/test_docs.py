@@ -28,6 +28,12 @@ def words(text: str) -> str:
     return " ".join(re.sub(r"[-+]?\d[\d.e-]*", "#", text).split())
 
 
+def skip_without_storage(example: Path) -> None:
+    """Leave an example out where an optional library that it imports is not installed."""
+    for library in re.findall(r"^import (dask|h5py)", example.read_text(), re.MULTILINE):
+        pytest.importorskip(library)
+
+
 def test_the_python_of_the_readme_runs_and_prints_the_verdict_shown(capsys):
     block = blocks("README.md", "python")[-1]
     exec(compile(block, "README.md", "exec"), {})
@@ -44,6 +50,7 @@ def test_the_frame_of_the_readme_is_explained_as_it_says(capsys):
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_every_example_runs(path, tmp_path, monkeypatch, capsys):
+    skip_without_storage(path)
     figure = tmp_path / "figure.png"
     draws = "savefig" in path.read_text()
     monkeypatch.setattr(sys, "argv", [str(path), *([str(figure)] if draws else [])])
@@ -52,12 +59,17 @@ def test_every_example_runs(path, tmp_path, monkeypatch, capsys):
     assert draws or capsys.readouterr().out
 
 
-@pytest.mark.parametrize("name", ["sparse_mean", "verdicts"])
-def test_the_guide_shows_what_its_examples_print(name, monkeypatch, capsys):
+@pytest.mark.parametrize(
+    ("page", "name"),
+    [("guide", "sparse_mean"), ("guide", "verdicts"), ("dask", "sample_then_all")],
+)
+def test_a_page_shows_what_its_examples_print(page, name, monkeypatch, capsys):
+    path = ROOT / "examples" / f"{name}.py"
+    skip_without_storage(path)
     monkeypatch.setattr(sys, "argv", [name])
-    runpy.run_path(str(ROOT / "examples" / f"{name}.py"), run_name="__main__")
+    runpy.run_path(str(path), run_name="__main__")
     printed = words(capsys.readouterr().out)
-    assert printed in [words(shown) for shown in blocks("docs/guide.md", "text")]
+    assert printed in [words(shown) for shown in blocks(f"docs/{page}.md", "text")]
 
 
 @pytest.mark.parametrize("page", pages.PAGES, ids=lambda page: page.name)

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import json
+import logging
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from outweigh import RobustMean
 from outweigh.cli import main
 from outweigh.io import DataError, open_table, read_table
+from outweigh.io.lazy import _told_of_tasks
+from outweigh.moments.rows import ChunkedRows
 
+dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
 pytest.importorskip("dask.dataframe")
 
@@ -224,3 +230,83 @@ def test_a_file_too_large_for_memory_is_pointed_here(
 ) -> None:
     assert main(["fit", "mean", saved(tmp_path, "csv"), "--max-gigabytes", "1e-9"]) == 2
     assert "--scheduler threads" in capsys.readouterr().err
+
+
+@pytest.fixture
+def never_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Refuse to bring a table of Dask into memory as one array."""
+
+    def guarded(name: str) -> None:
+        original = getattr(da.Array, name)
+
+        def checked(self: Any, *args: Any, **kwargs: Any) -> Any:
+            assert self.ndim < 2, f"{name} of an array of shape {self.shape}"
+            return original(self, *args, **kwargs)
+
+        monkeypatch.setattr(da.Array, name, checked)
+
+    guarded("__array__")
+    guarded("compute")
+
+
+@pytest.mark.parametrize("kind", ["mean", "sparse-mean", "pca", "sparse-pca"])
+@pytest.mark.usefixtures("never_whole")
+def test_no_output_brings_the_rows_into_memory(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("outweigh.io.lazy._BYTES_AT_A_TIME", 100 * D * 8)
+    monkeypatch.setattr("outweigh.estimators.base._EXPLAINED_BYTES", 10 * D * 8)
+    taken: list[int] = []
+    take = ChunkedRows.take
+    monkeypatch.setattr(
+        ChunkedRows,
+        "take",
+        lambda self, indices: (taken.append(indices.size), take(self, indices))[1],
+    )
+    path = saved(tmp_path, "npy")
+    names = {"--out": "r.json", "--weights": "w.csv", "--report": "p.html", "--save": "m.outweigh"}
+    outputs = [part for option, name in names.items() for part in (option, str(tmp_path / name))]
+    # Scales are read off a sample that would be all of so few rows.
+    options = ["--contamination", "0.06", "--scale", "none", "--scheduler", "threads"]
+    assert main(["fit", kind, path, *options, *outputs]) == 0
+    assert all((tmp_path / name).stat().st_size for name in names.values())
+    assert len(json.loads((tmp_path / "r.json").read_text())["distrusted"]) == N_WRONG
+    # The first row and the rows for the origin, then those to explain, ten at a time.
+    assert max(taken[2:]) == 10
+    assert sum(taken[2:]) == N_WRONG
+
+
+def test_a_page_shows_the_plain_mean_without_the_rows(never_whole: None, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    from outweigh.displays import LocationDisplay
+
+    X = open_table(saved(tmp_path, "npy")).values
+    shown = LocationDisplay.from_estimator(RobustMean(scale=None).fit(X), X)
+    np.testing.assert_allclose(shown.plain, rows().mean(axis=0))
+
+
+def test_without_dask_the_command_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = saved(tmp_path, "npy")
+    for name in [name for name in sys.modules if name.partition(".")[0] == "dask"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "dask", None)
+    assert main(["fit", "mean", path, "--scheduler", "threads"]) == 2
+    error = capsys.readouterr().err
+    assert "--scheduler: needs dask: pip install 'outweigh[dask,io]'" in error
+    assert len(error.strip().splitlines()) == 1
+
+
+def test_the_share_of_a_pass_that_is_done_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    with (
+        caplog.at_level(logging.INFO, "outweigh"),
+        dask.config.set(scheduler="synchronous"),
+        _told_of_tasks(interval=0.0),
+    ):
+        da.ones((4, 2), chunks=(1, 2)).sum().compute(optimize_graph=False)
+    shares = [int(text.strip().split("%")[0]) for text in caplog.messages]
+    assert shares == sorted(shares)
+    assert len(shares) > 4
+    assert shares[0] < 50
+    assert shares[-1] == 100

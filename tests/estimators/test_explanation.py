@@ -181,3 +181,19 @@ def test_the_scores_agree_with_the_weights(
 def test_the_scores_of_components_agree_with_the_weights(name: str) -> None:
     est, _ = explained(name)
     assert agreement(est, rows_for(name)) >= 0.99
+
+
+@every_estimator
+def test_reasons_found_in_parts_are_those_found_at_once(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    X = planted()
+    est = ESTIMATORS[name]().fit(X)
+    whole = est.explain(X)
+    assert len(whole) > 20
+    monkeypatch.setattr("outweigh.estimators.base._EXPLAINED_BYTES", 7 * 8 * D)
+    parts = est.explain(X)
+    np.testing.assert_array_equal(parts.rows, whole.rows)
+    np.testing.assert_array_equal(parts.features, whole.features)
+    for field in ("shares", "covered", "deviations", "scores"):
+        np.testing.assert_allclose(getattr(parts, field), getattr(whole, field), rtol=1e-9)

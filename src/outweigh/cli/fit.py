@@ -41,7 +41,7 @@ def fit(arguments: argparse.Namespace) -> int:
     }
     check_outputs(outputs, arguments.file, arguments.force)
     _check_options(arguments)
-    with scheduler_of(arguments):
+    with scheduler_of(arguments), sparing_progress(sys.stderr):
         _fit(arguments)
     written = [name for name in outputs.values() if name]
     if written:
@@ -55,7 +55,7 @@ def _fit(arguments: argparse.Namespace) -> None:
     estimator = _estimator(arguments, table)
     notes = notes_on(table)
     started = time.monotonic()
-    with sparing_progress(sys.stderr), warnings.catch_warnings(record=True) as caught:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         rows = table.values if table.lazy else named_frame(table.values, table.columns)
         estimator.set_params(verbose=True).fit(rows)

@@ -130,18 +130,37 @@ def sparing_progress(stream: TextIO) -> Iterator[None]:
 
 
 class _Sparingly(logging.Handler):
-    """Shows one message every few seconds, the first after as long."""
+    """Shows one message every few seconds, the first after as long, and long passes over data."""
 
-    def __init__(self, stream: TextIO, interval: float = 3.0) -> None:
+    def __init__(
+        self,
+        stream: TextIO,
+        clock: Callable[[], float] = time.monotonic,
+        interval: float = 3.0,
+        between_passes: float = 1.0,
+    ) -> None:
         super().__init__()
         self._stream = stream
+        self._clock = clock
         self._interval = interval
-        self._last = time.monotonic()
+        self._between_passes = between_passes
+        self._start = self._last = clock()
+        self._pass = "reading"
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write the message if it is time."""
-        now = time.monotonic()
-        if now - self._last >= self._interval:
+        part = getattr(record, "a_pass", None)
+        if part == "ends":
+            # Else it would be shown instead of the beginning of the next.
+            return
+        text = record.getMessage()
+        if part == "begins":
+            self._pass = text
+        elif part == "goes on":
+            text = f"{self._pass}: {text}"
+        now = self._clock()
+        wait = self._between_passes if part == "begins" else self._interval
+        if now - self._start >= self._interval and now - self._last >= wait:
             self._last = now
-            self._stream.write(f"{record.getMessage()}\n")
+            self._stream.write(f"{text}\n")
             self._stream.flush()

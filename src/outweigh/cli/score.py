@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from typing import Any
 
 import numpy as np
 
 from outweigh.cli.exit_codes import OK
 from outweigh.cli.outputs import check_outputs, write
+from outweigh.cli.progress import sparing_progress
 from outweigh.cli.reading import notes_on, read_rows, scheduler_of
 from outweigh.cli.text import clean, short
 from outweigh.io import DataError, named_frame, weights_frame
@@ -24,7 +26,7 @@ def score(arguments: argparse.Namespace) -> int:
     if arguments.out and not arguments.out.lower().endswith(".csv"):
         raise DataError(f"--out: {arguments.out}: the name must end in .csv")
     check_outputs({"--out": arguments.out}, arguments.file, arguments.force)
-    with scheduler_of(arguments):
+    with scheduler_of(arguments), sparing_progress(sys.stderr):
         return _score(arguments)
 
 

@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from outweigh.displays.canvas import DISTRUSTED, LINE, PLAIN, TRUSTED, axes_for, plain_text
 from outweigh.estimators.base import RobustEstimator
+from outweigh.moments.rows import is_dask
 from outweigh.protocols import Array, Indices
 
 __all__ = ["LocationDisplay"]
@@ -69,14 +70,13 @@ class LocationDisplay:
                 f"estimator: {type(estimator).__name__} has no location_; "
                 "ComponentsDisplay is for principal components"
             )
-        rows = np.asarray(X, dtype=np.float64)
         names = getattr(estimator, "feature_names_in_", None)
         if names is None:
-            names = [f"x{j}" for j in range(rows.shape[1])]
+            names = [f"x{j}" for j in range(estimator.location_.size)]
         scale = estimator.scale_
         display = cls(
             estimator.location_ / scale,
-            rows.mean(axis=0) / scale,
+            _plain_mean(X) / scale,
             getattr(estimator, "support_", None),
             [str(name) for name in names],
         )
@@ -120,3 +120,11 @@ class LocationDisplay:
             size = np.where(entries > 0.0, entries + size.max(initial=0.0), size)
         chosen = np.argsort(-size, kind="stable")[:n_features]
         return np.asarray(chosen, dtype=np.intp)
+
+
+def _plain_mean(X: Any) -> Array:
+    """Return the mean of the rows; those of Dask or on disk are not brought into memory."""
+    if is_dask(X):
+        return np.asarray(X.mean(axis=0), dtype=np.float64)
+    rows = X if isinstance(X, np.ndarray) else np.asarray(X, dtype=np.float64)
+    return np.asarray(rows.mean(axis=0, dtype=np.float64))

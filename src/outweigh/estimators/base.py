@@ -16,7 +16,7 @@ from sklearn.base import BaseEstimator, OutlierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from outweigh.certificates import Certificate
-from outweigh.estimators.explanation import Explanation, explain_rows
+from outweigh.estimators.explanation import Explanation, Reasons, explain_rows
 from outweigh.estimators.input import each_row, open_rows, sample_weights
 from outweigh.estimators.parameters import COMMON
 from outweigh.estimators.scoring import RowScore
@@ -28,6 +28,9 @@ from outweigh.protocols import Array, Indices, Iterate
 __all__ = ["RobustEstimator"]
 
 logger = logging.getLogger("outweigh")
+
+# Of distrusted rows whose reasons are found at once.
+_EXPLAINED_BYTES = 64 * 2**20
 
 
 class RobustEstimator(OutlierMixin, BaseEstimator):
@@ -135,7 +138,12 @@ class RobustEstimator(OutlierMixin, BaseEstimator):
         rows = open_rows(self, X, reset=False)
         scores = rows.map(self._scorer)
         flagged = np.flatnonzero(scores < self.offset_)
-        contributions, deviations, columns = self._contributions(rows.take(flagged))
+        # The distrusted rows may be many: their values are looked at a part at a time.
+        size = max(1, _EXPLAINED_BYTES // (8 * rows.shape[1]))
+        reasons = [
+            Reasons.among(*self._contributions(rows.take(flagged[start : start + size])), int(top))
+            for start in range(0, max(flagged.size, 1), size)
+        ]
         names = getattr(self, "feature_names_in_", None)
         if names is None:
             names = np.array([f"x{j}" for j in range(rows.shape[1])])
@@ -143,10 +151,7 @@ class RobustEstimator(OutlierMixin, BaseEstimator):
         return explain_rows(
             flagged,
             scores[flagged],
-            contributions,
-            deviations,
-            columns,
-            int(top),
+            reasons,
             labels.astype(object),
             np.asarray(names, dtype=object),
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,7 +10,7 @@ from numpy.typing import NDArray
 
 from outweigh.protocols import Array, Indices
 
-__all__ = ["Explanation", "explain_rows"]
+__all__ = ["Explanation", "Reasons", "explain_rows"]
 
 _SHOWN_ROWS = 10
 
@@ -110,40 +111,63 @@ def as_deviation(deviation: float) -> str:
 def explain_rows(
     rows: Indices,
     scores: Array,
-    contributions: Array,
-    deviations: Array,
-    columns: Indices,
-    top: int,
+    reasons: Sequence[Reasons],
     labels: NDArray[np.object_],
     feature_names: NDArray[np.object_],
 ) -> Explanation:
-    """Keep the weightiest features of each row.
+    """Put the least trusted row first.
 
     Parameters
     ----------
     rows : ndarray of int, shape (m,)
     scores : ndarray of shape (m,)
-    contributions, deviations : ndarray of shape (m, len(columns))
-        How much each column counts against each row, nonnegative, and how far out it is.
-    columns : ndarray of int
-        The features that the columns are.
-    top : int
+    reasons : sequence of Reasons
+        Of the same rows, in parts.
     labels, feature_names
         As in `Explanation`.
     """
     order = np.argsort(scores, kind="stable")
-    contributions, deviations = contributions[order], deviations[order]
-    # Equal contributions in the order of the features, whatever the sort does with ties.
-    ranked = np.argsort(-contributions, axis=1, kind="stable")[:, :top]
-    chosen = np.take_along_axis(contributions, ranked, axis=1)
+    chosen = np.concatenate([part.contributions for part in reasons])[order]
+    total = np.concatenate([part.total for part in reasons])[order]
     shown = chosen.sum(axis=1)
     return Explanation(
         rows=rows[order],
-        features=columns[ranked],
+        features=np.concatenate([part.features for part in reasons])[order],
         shares=chosen / shown[:, None],
-        covered=shown / contributions.sum(axis=1),
-        deviations=np.take_along_axis(deviations, ranked, axis=1),
+        covered=shown / total,
+        deviations=np.concatenate([part.deviations for part in reasons])[order],
         scores=scores[order],
         labels=labels[order],
         feature_names=feature_names,
     )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reasons:
+    """The weightiest features of some rows, and what all features add up to."""
+
+    features: Indices
+    contributions: Array
+    deviations: Array
+    total: Array
+
+    @classmethod
+    def among(cls, contributions: Array, deviations: Array, columns: Indices, top: int) -> Reasons:
+        """Keep the weightiest features of each row.
+
+        Parameters
+        ----------
+        contributions, deviations : ndarray of shape (m, len(columns))
+            How much each column counts against each row, nonnegative, and how far out it is.
+        columns : ndarray of int
+            The features that the columns are.
+        top : int
+        """
+        # Equal contributions in the order of the features, whatever the sort does with ties.
+        ranked = np.argsort(-contributions, axis=1, kind="stable")[:, :top]
+        return cls(
+            columns[ranked],
+            np.take_along_axis(contributions, ranked, axis=1),
+            np.take_along_axis(deviations, ranked, axis=1),
+            contributions.sum(axis=1),
+        )

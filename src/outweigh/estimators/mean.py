@@ -81,6 +81,8 @@ class RobustMean(MeanEstimator):
     certificate_ : Certificate
         How good the weights are; ``str(est.certificate_)`` is a verdict for a person.
     n_iter_ : int
+    n_passes_ : int
+        Passes made over data in chunks; only set for such data.
     trace_ : tuple of Iterate
     offset_ : float
         ``predict`` flags rows whose score is below it.
@@ -212,6 +214,8 @@ class RobustSparseMean(MeanEstimator):
     certificate_ : Certificate
         How good the weights are; ``str(est.certificate_)`` is a verdict for a person.
     n_iter_ : int
+    n_passes_ : int
+        Passes made over data in chunks; only set for such data.
     trace_ : tuple of Iterate
     offset_ : float
         ``predict`` flags rows whose score is below it.

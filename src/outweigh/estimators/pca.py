@@ -90,6 +90,8 @@ class RobustPCA(ComponentsEstimator):
     scale_ : ndarray of shape (n_features,)
         What each feature was divided by; ones if `scale` is None.
     n_iter_ : int
+    n_passes_ : int
+        Passes made over data in chunks; only set for such data.
     trace_ : tuple of Iterate
     offset_ : float
         ``predict`` flags rows whose score is below it.
@@ -218,6 +220,8 @@ class RobustSparsePCA(ComponentsEstimator):
     scale_ : ndarray of shape (n_features,)
         What each feature was divided by; ones if `scale` is None.
     n_iter_ : int
+    n_passes_ : int
+        Passes made over data in chunks; only set for such data.
     trace_ : tuple of Iterate
     offset_ : float
         ``predict`` flags rows whose score is below it.

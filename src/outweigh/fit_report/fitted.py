@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,6 +18,8 @@ from outweigh.estimators.explanation import Explanation
 from outweigh.protocols import Array, Indices
 
 __all__ = ["Fitted"]
+
+logger = logging.getLogger("outweigh")
 
 _REASONS = 5
 
@@ -69,6 +72,7 @@ class Fitted:
     @cached_property
     def explanation(self) -> Explanation:
         """The reasons against every distrusted row, under the names given here."""
+        self._tell("the reasons against rows")
         found = self.estimator.explain(self.rows, top=_REASONS)
         labels = np.array([self.labels[i] for i in found.rows], dtype=object)
         return Explanation(
@@ -85,6 +89,7 @@ class Fitted:
     @cached_property
     def scores(self) -> Array:
         """The score of each row."""
+        self._tell("the scores of the rows")
         return np.asarray(self.estimator.score_samples(self.rows))
 
     @property
@@ -104,7 +109,12 @@ class Fitted:
     @cached_property
     def plain_mean(self) -> Array:
         """The mean of all rows."""
+        self._tell("the plain mean")
         return np.asarray(self.X.mean(axis=0))
+
+    def _tell(self, purpose: str) -> None:
+        if not isinstance(self.X, np.ndarray):
+            logger.info("after the fit: %s", purpose, extra={"a_pass": "begins"})
 
     @property
     def is_mean(self) -> bool:

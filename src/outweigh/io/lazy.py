@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import glob
+import logging
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from time import monotonic
 from types import ModuleType
 from typing import Any
 
@@ -16,6 +18,8 @@ from outweigh.io.needs import NAMED, DataError, one_line, refuse_unknown
 from outweigh.io.table import ID_NAMES, Table
 
 __all__ = ["on_scheduler", "open_table"]
+
+logger = logging.getLogger("outweigh")
 
 # Of float64, in one part of an array on disk.
 _BYTES_AT_A_TIME = 64 * 2**20
@@ -38,7 +42,7 @@ def on_scheduler(scheduler: str) -> Iterator[None]:
     """
     dask = _dask("dask")
     if scheduler in ("threads", "processes"):
-        with dask.config.set(scheduler=scheduler):
+        with dask.config.set(scheduler=scheduler), _told_of_tasks():
             yield
         return
     distributed = _dask("distributed")
@@ -51,6 +55,29 @@ def on_scheduler(scheduler: str) -> Iterator[None]:
         ) from error
     with client:
         yield
+
+
+def _told_of_tasks(interval: float = 1.0) -> AbstractContextManager[object]:
+    """Tell the logger now and then how much of the present pass is done.
+
+    Parameters
+    ----------
+    interval : float, default=1.0
+        Seconds between messages.
+    """
+    last = [monotonic()]
+
+    def after_task(key: object, result: object, graph: object, state: Any, worker: object) -> None:
+        now = monotonic()
+        if now - last[0] >= interval:
+            last[0] = now
+            done = len(state["finished"])
+            left = sum(len(state[part]) for part in ("ready", "waiting", "running"))
+            share = 100.0 * done / max(done + left, 1)
+            logger.info("%.0f%% of it done", share, extra={"a_pass": "goes on"})
+
+    callback: AbstractContextManager[object] = _dask("dask.callbacks").Callback(posttask=after_task)
+    return callback
 
 
 def open_table(
@@ -225,6 +252,7 @@ def _checked(
     min_rows: int,
 ) -> Table:
     da = _dask("dask.array")
+    logger.info("%s: looking for missing values", source, extra={"a_pass": "begins"})
     bad = np.asarray((~da.isfinite(values)).any(axis=1))
     numbered = labels is None
     names = labels or [str(number) for number in range(1, bad.size + 1)]

@@ -40,11 +40,13 @@ class PassLog:
         if whole:
             self.passes.append(purpose)
         name = f"pass {len(self.passes)}" if whole else "some rows"
-        logger.info("%s over %d chunks: %s", name, n_chunks, purpose)
+        note = "%s over %d chunks: %s"
+        logger.info(note, name, n_chunks, purpose, extra={"a_pass": "begins"})
         began = perf_counter()
 
         def ended() -> None:
-            logger.info("%s: done in %.1f s", name, perf_counter() - began)
+            took = perf_counter() - began
+            logger.info("%s: done in %.1f s", name, took, extra={"a_pass": "ends"})
 
         return ended
 
