@@ -176,7 +176,7 @@ def prepare(
     centre : ndarray of shape (len(standardizer.columns),)
         In the units of X; rows far from it may be pruned, see `without_pruned`.
     """
-    samples = rows.samples(standardizer.view, standardizer.columns.size)
+    samples = rows.samples(standardizer.view, standardizer.columns.size, standardizer)
     anchor = standardizer.standardize(centre[None, :])[0]
     radius_sq = pruning_radius_sq(float(sample_weight.sum()), max(samples.n_features, 1))
     far = samples.squared_distances(anchor, foresee=(radius_sq, sample_weight))
