@@ -16,7 +16,7 @@ from sklearn.base import BaseEstimator, OutlierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from outweigh.certificates import Certificate
-from outweigh.estimators.explanation import Explanation, explain_rows
+from outweigh.estimators.explanation import Explanation, explain_rows, joined
 from outweigh.estimators.input import each_row, open_rows, sample_weights
 from outweigh.estimators.parameters import COMMON
 from outweigh.estimators.scoring import RowScore
@@ -28,6 +28,9 @@ from outweigh.protocols import Array, Indices, Iterate
 __all__ = ["RobustEstimator"]
 
 logger = logging.getLogger("outweigh")
+
+# Values of flagged rows held at once, with several temporaries of their size.
+_EXPLAINED_AT_ONCE = 2_000_000
 
 
 class RobustEstimator(OutlierMixin, BaseEstimator):
@@ -57,7 +60,8 @@ class RobustEstimator(OutlierMixin, BaseEstimator):
         ----------
         X : array-like of shape (n_samples, n_features)
             Also a pandas or polars DataFrame, a `numpy.memmap`, or a Dask array or DataFrame,
-            which is read in a few passes and never held as a whole.
+            which is read in a few passes and never held as a whole. The means also take matrices
+            and arrays of `scipy.sparse`, which are never made dense as a whole.
         y : ignored
         sample_weight : array-like of shape (n_samples,), optional
             Nonnegative; an integer weight equals that many copies of the row, so weights that
@@ -135,21 +139,24 @@ class RobustEstimator(OutlierMixin, BaseEstimator):
         rows = open_rows(self, X, reset=False)
         scores = rows.map(self._scorer)
         flagged = np.flatnonzero(scores < self.offset_)
-        contributions, deviations, columns = self._contributions(rows.take(flagged))
         names = getattr(self, "feature_names_in_", None)
         if names is None:
             names = np.array([f"x{j}" for j in range(rows.shape[1])])
         labels = flagged if labels is None or callable(labels) else np.asarray(labels)[flagged]
-        return explain_rows(
-            flagged,
-            scores[flagged],
-            contributions,
-            deviations,
-            columns,
-            int(top),
-            labels.astype(object),
-            np.asarray(names, dtype=object),
-        )
+        parts = []
+        size = max(1, _EXPLAINED_AT_ONCE // rows.shape[1])
+        for start in range(0, max(flagged.size, 1), size):
+            part = slice(start, start + size)
+            found = explain_rows(
+                flagged[part],
+                scores[flagged[part]],
+                *self._contributions(rows.take(flagged[part])),
+                int(top),
+                labels[part].astype(object),
+                np.asarray(names, dtype=object),
+            )
+            parts.append(found)
+        return joined(parts)
 
     def _contributions(self, X: NDArray[np.float64]) -> tuple[Array, Array, Indices]:
         """Return how much each column counts against each row, how far out it is, the columns."""

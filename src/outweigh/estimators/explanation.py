@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from outweigh.protocols import Array, Indices
 
-__all__ = ["Explanation", "explain_rows"]
+__all__ = ["Explanation", "explain_rows", "joined"]
 
 _SHOWN_ROWS = 10
 
@@ -146,4 +148,26 @@ def explain_rows(
         scores=scores[order],
         labels=labels[order],
         feature_names=feature_names,
+    )
+
+
+def joined(parts: Sequence[Explanation]) -> Explanation:
+    """Return explanations of consecutive rows as one, the least trusted row first."""
+    if len(parts) == 1:
+        return parts[0]
+    scores = np.concatenate([part.scores for part in parts])
+    order = np.argsort(scores, kind="stable")
+
+    def all_of(name: str) -> NDArray[Any]:
+        return np.concatenate([getattr(part, name) for part in parts])[order]
+
+    return Explanation(
+        rows=all_of("rows"),
+        features=all_of("features"),
+        shares=all_of("shares"),
+        covered=all_of("covered"),
+        deviations=all_of("deviations"),
+        scores=scores[order],
+        labels=all_of("labels"),
+        feature_names=parts[0].feature_names,
     )

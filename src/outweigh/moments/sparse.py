@@ -106,7 +106,7 @@ class SparseSamples:
             return ChunkedMoment(self, weights, mean, reference, squares, size)
         array = self._second(weights).copy()
         if mean is not None:
-            array -= np.multiply.outer(mean, mean)
+            _subtract_outer(array, mean, mean)
         subtract_reference(array, reference, np.arange(self.n_features))
         return ArrayMoment(array)
 
@@ -200,12 +200,12 @@ class SparseSamples:
             weighted = self._weighted(weights).T.tocsr()
             for start in range(0, indices.size, _TILE):
                 tile = weighted[indices[start : start + _TILE]] @ self.matrix
-                tile.toarray(out=found[start : start + _TILE])
+                found[start : start + _TILE] = tile.toarray()
             if self._is_shifted:
                 first = np.asarray(self.matrix.T @ weights)
                 own = first[indices] - self._total(weights) * self.shift[indices]
-                found -= np.multiply.outer(own, self.shift)
-                found -= np.multiply.outer(self.shift[indices], first)
+                _subtract_outer(found, own, self.shift)
+                _subtract_outer(found, self.shift[indices], first)
             return found
         for rows, block in self._blocks():
             part = np.take(block, indices, axis=1) * weights[rows, None]
@@ -246,8 +246,7 @@ class SparseSamples:
             self._last.clear()
             if self._is_sparse:
                 found = self.moment_rows(weights, np.arange(self.n_features))
-                # Sums in different orders: a moment matrix is symmetric to the last digit.
-                found = (found + found.T) / 2.0
+                _symmetrize(found)
             else:
                 found = np.zeros((self.n_features, self.n_features))
                 for rows, block in self._blocks():
@@ -323,3 +322,23 @@ def dense_budget(n: int, d: int) -> int:
 
 def _csr(data: NDArray[Any], indices: NDArray[Any], indptr: NDArray[Any], shape: Any) -> Any:
     return sp.csr_array((data, indices, indptr), shape=shape)
+
+
+def _subtract_outer(array: Array, left: Array, right: Array) -> None:
+    """Subtract an outer product, some rows at a time."""
+    for start in range(0, left.size, _TILE):
+        rows = slice(start, start + _TILE)
+        array[rows] -= np.multiply.outer(left[rows], right)
+
+
+def _symmetrize(array: Array) -> None:
+    """Copy the entries above the diagonal to their places below it, some rows at a time.
+
+    Both were summed, in different orders; a moment matrix is symmetric to the last digit.
+    """
+    d = array.shape[0]
+    for start in range(0, d, _TILE):
+        rows = slice(start, min(start + _TILE, d))
+        array[rows.stop :, rows] = array[rows, rows.stop :].T
+        tile = np.triu(array[rows, rows])
+        array[rows, rows] = tile + np.triu(tile, 1).T
