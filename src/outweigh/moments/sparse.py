@@ -8,7 +8,7 @@ the sparse part and corrections of rank one and two.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -68,7 +68,6 @@ class SparseSamples:
     matrix: Any
     shift: Array
     emptied: NDArray[np.bool_] | None = None
-    _last: list[tuple[Array, Array]] = field(default_factory=list, init=False, repr=False)
 
     @property
     def n_samples(self) -> int:
@@ -104,7 +103,7 @@ class SparseSamples:
             squares = self._about(weights, np.zeros(self.n_features), (2,))[0]
             size = max(1, self._budget // (16 * self.n_features))
             return ChunkedMoment(self, weights, mean, reference, squares, size)
-        array = self._second(weights).copy()
+        array = self._second(weights)
         if mean is not None:
             _subtract_outer(array, mean, mean)
         subtract_reference(array, reference, np.arange(self.n_features))
@@ -241,19 +240,16 @@ class SparseSamples:
         return dense_budget(self.n_samples, self.n_features)
 
     def _second(self, weights: Array) -> Array:
-        """Return X'diag(w)X, not to be written to."""
-        if not (self._last and np.array_equal(self._last[0][0], weights)):
-            self._last.clear()
-            if self._is_sparse:
-                found = self.moment_rows(weights, np.arange(self.n_features))
-                _symmetrize(found)
-            else:
-                found = np.zeros((self.n_features, self.n_features))
-                for rows, block in self._blocks():
-                    block *= np.sqrt(weights[rows, None])
-                    found += block.T @ block
-            self._last.append((weights.copy(), found))
-        return self._last[0][1]
+        """Return X'diag(w)X, a new array."""
+        if self._is_sparse:
+            found = self.moment_rows(weights, np.arange(self.n_features))
+            _symmetrize(found)
+            return found
+        found = np.zeros((self.n_features, self.n_features))
+        for rows, block in self._blocks():
+            block *= np.sqrt(weights[rows, None])
+            found += block.T @ block
+        return found
 
     def _about(self, weights: Array, centre: Array, powers: tuple[int, ...]) -> list[Array]:
         """Return the weighted powers of x - centre in every column, those of zeros all at once."""
