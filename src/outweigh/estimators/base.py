@@ -30,7 +30,7 @@ __all__ = ["RobustEstimator"]
 logger = logging.getLogger("outweigh")
 
 # Values of flagged rows held at once, with several temporaries of their size.
-_EXPLAINED_AT_ONCE = 2_000_000
+_EXPLAINED_AT_ONCE = 500_000
 
 
 class RobustEstimator(OutlierMixin, BaseEstimator):

@@ -25,7 +25,7 @@ from outweigh.protocols import Array, Foresight, Indices, MomentMatrix, Referenc
 __all__ = ["SparseSamples", "dense_budget", "row_slices"]
 
 # Made dense at once: some rows, or some projections of all rows.
-_SLICE_BYTES = 16 * 2**20
+_SLICE_BYTES = 8 * 2**20
 # Dense parts of the data may take a quarter of what all of it would, and at least so many bytes.
 _ALWAYS = 16 * 2**20
 _SHARE_OF_ALL = 4
