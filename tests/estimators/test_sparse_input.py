@@ -279,7 +279,7 @@ def large(d: int) -> sp.csr_array:
     return sp.csr_array(X + shift)
 
 
-# Eigenvectors of 2000 features take minutes.
+# With 2000 features the dense mean takes more than two minutes here.
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("make", "d"), [(RobustMean, 500), (lambda **k: RobustSparseMean(10, **k), 2000)]
