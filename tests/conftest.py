@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
-from outweigh.moments import ChunkedSamples, DenseSamples
+from outweigh.moments import ChunkedSamples, DenseSamples, SparseSamples
 from outweigh.moments.chunks import SlicedChunks
 from outweigh.protocols import Samples
 
@@ -36,11 +37,18 @@ def chunked_without_room(X: NDArray[np.float64]) -> Samples:
     return ChunkedSamples(SlicedChunks(X, (n // 2, n - n // 2), budget=64), X.shape[1])
 
 
+def sparse(X: NDArray[np.float64]) -> Samples:
+    """A sparse matrix and a shift of all rows that add up to X."""
+    shift = np.where(np.arange(X.shape[1]) % 2 == 0, 0.0, 1.5)
+    return SparseSamples(csr_array(X + shift), shift)
+
+
 SAMPLE_KINDS: dict[str, Callable[[NDArray[np.float64]], Samples]] = {
     "dense": DenseSamples,
     # No moment matrix is ever held.
     "no memory": lambda X: DenseSamples(X, memory_budget=0),
     "chunked": chunked,
+    "sparse": sparse,
 }
 # Of interest where samples themselves are tested, and slow where a descent runs on them.
 SLOW_KINDS = {"chunked without room": chunked_without_room}

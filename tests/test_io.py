@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+import scipy.sparse
 
 from outweigh import RobustMean
 from outweigh.io import DataError, read_table
@@ -213,3 +214,10 @@ def test_it_is_known_whether_rows_are_named_or_numbered(tmp_path: Path) -> None:
     assert read_table(saved(tmp_path, "csv")).numbered
     frame().assign(id=list("xyz"))[["id", "a", "b"]].to_csv(tmp_path / "ids.csv", index=False)
     assert not read_table(tmp_path / "ids.csv").numbered
+
+
+def test_a_sparse_matrix_of_scipy_is_refused_with_advice(tmp_path: Path) -> None:
+    path = tmp_path / "counts.npz"
+    scipy.sparse.save_npz(path, scipy.sparse.csr_array(np.eye(4)))
+    with pytest.raises(DataError, match=r"sparse matrix of scipy.*load_npz"):
+        read_table(path)

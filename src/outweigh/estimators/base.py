@@ -29,8 +29,9 @@ __all__ = ["RobustEstimator"]
 
 logger = logging.getLogger("outweigh")
 
-# Of distrusted rows whose reasons are found at once.
-_EXPLAINED_BYTES = 64 * 2**20
+# Of distrusted rows whose reasons are found at once, with several temporaries of their size: more
+# where each look at rows reads chunks anew.
+_EXPLAINED_BYTES, _EXPLAINED_BYTES_OF_CHUNKS = 4 * 2**20, 64 * 2**20
 
 
 class RobustEstimator(OutlierMixin, BaseEstimator):
@@ -60,7 +61,8 @@ class RobustEstimator(OutlierMixin, BaseEstimator):
         ----------
         X : array-like of shape (n_samples, n_features)
             Also a pandas or polars DataFrame, a `numpy.memmap`, or a Dask array or DataFrame,
-            which is read in a few passes and never held as a whole.
+            which is read in a few passes and never held as a whole. The means also take matrices
+            and arrays of `scipy.sparse`, which are never made dense as a whole.
         y : ignored
         sample_weight : array-like of shape (n_samples,), optional
             Nonnegative; an integer weight equals that many copies of the row, so weights that
@@ -139,7 +141,8 @@ class RobustEstimator(OutlierMixin, BaseEstimator):
         scores = rows.map(self._scorer)
         flagged = np.flatnonzero(scores < self.offset_)
         # The distrusted rows may be many: their values are looked at a part at a time.
-        size = max(1, _EXPLAINED_BYTES // (8 * rows.shape[1]))
+        held = _EXPLAINED_BYTES if rows.n_passes is None else _EXPLAINED_BYTES_OF_CHUNKS
+        size = max(1, held // (8 * rows.shape[1]))
         reasons = [
             Reasons.among(*self._contributions(rows.take(flagged[start : start + size])), int(top))
             for start in range(0, max(flagged.size, 1), size)

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, OutlierMixin, clone
+from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from outweigh.estimators.base import RobustEstimator
@@ -122,6 +123,12 @@ class ContaminationSearch(OutlierMixin, MetaEstimatorMixin, BaseEstimator):
         self.feasible_ = feasible
         self.trials_ = trials
         return self
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        if isinstance(self.estimator, RobustEstimator):
+            tags.input_tags.sparse = get_tags(self.estimator).input_tags.sparse
+        return tags
 
     @property
     def offset_(self) -> float:

@@ -1,4 +1,4 @@
-"""From what a user passes as X to checked rows: arrays, DataFrames, arrays on disk, Dask."""
+"""From what a user passes as X to checked rows: arrays, DataFrames, sparse, on disk, Dask."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
+from sklearn.utils import get_tags
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from outweigh.moments import ArrayRows, Rows
+from outweigh.moments import ArrayRows, Rows, SparseRows
 from outweigh.moments.rows import chunked_rows, is_dask, is_on_disk, map_lazily
 from outweigh.protocols import Array
 
@@ -27,15 +29,26 @@ def open_rows(
     estimator : BaseEstimator
         Its ``n_features_in_`` and ``feature_names_in_`` are set, or compared with.
     X : array-like, numpy.memmap, dask.array.Array or dask.dataframe.DataFrame
+        Also a matrix or array of scipy.sparse, where the tags of the estimator say so.
     reset : bool
         Whether this is a fit.
     ensure_min_samples : int, default=1
     """
     if not (is_dask(X) or is_on_disk(X)):
+        accepted = get_tags(estimator).input_tags.sparse
+        if accepted and sp.issparse(X):
+            _refuse_sparse_oddities(X)
         rows = validate_data(
-            estimator, X, reset=reset, dtype=np.float64, ensure_min_samples=ensure_min_samples
+            estimator,
+            X,
+            reset=reset,
+            dtype=np.float64,
+            accept_sparse="csr" if accepted else False,
+            # Sparse rows are checked below, where the place of a bad value can be named.
+            ensure_all_finite=not (accepted and sp.issparse(X)),
+            ensure_min_samples=ensure_min_samples,
         )
-        return ArrayRows(rows)
+        return SparseRows.of(rows) if sp.issparse(rows) else ArrayRows(rows)
     chunked = chunked_rows(X)
     _check_columns(estimator, X, chunked.shape[1], reset)
     if chunked.shape[0] < ensure_min_samples:
@@ -85,6 +98,8 @@ def each_row(
     if is_on_disk(X):
         _check_columns(estimator, X, X.shape[1], reset=False)
         return chunked_rows(X).map(function)
+    if get_tags(estimator).input_tags.sparse:
+        return open_rows(estimator, X, reset=False).map(function)
     return function(validate_data(estimator, X, reset=False, dtype=dtypes))
 
 
@@ -107,6 +122,16 @@ def n_columns_of(X: Any) -> int:
     if np.isnan(n_features):
         raise ValueError("X: its number of columns is unknown; call X.compute_chunk_sizes() first")
     return int(n_features)
+
+
+def _refuse_sparse_oddities(X: Any) -> None:
+    """Refuse sparse data that scikit-learn would convert at will, or not understand."""
+    if X.ndim != 2:
+        raise ValueError(f"Expected 2D array: X must have rows and columns; its shape is {X.shape}")
+    if X.dtype.kind == "c":
+        raise ValueError(f"Complex data not supported: the dtype of X is {X.dtype}")
+    if X.dtype.kind not in "biuf":
+        raise ValueError(f"X must hold real numbers; its dtype is {X.dtype}: convert it first")
 
 
 def _check_columns(estimator: BaseEstimator, X: Any, n_features: int, reset: bool) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from outweigh.certificates import Certificate, moreau_gradient
@@ -47,6 +48,11 @@ class MeanEstimator(RobustEstimator):
     @abstractmethod
     def _read_out(self, mean: Array, standardizer: Standardizer, n_effective: float) -> Array:
         """Return the estimate on the varying columns from the weighted mean there."""
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
 
     def _fit_rows(self, X: Rows, sample_weight: Array) -> None:
         positive = sample_weight > 0

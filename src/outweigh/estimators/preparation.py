@@ -29,6 +29,7 @@ __all__ = [
 # divided by, off all rows unless there are more values than the second number.
 _ROWS_FOR_ORIGIN = 500
 _VALUES_FOR_SCALE = 10_000_000
+_VALUES_AT_ONCE = 1_000_000
 # In units of the noise. Beyond it, sums of fourth powers of what is left after pruning would
 # overflow.
 _TOO_LARGE = 1e70
@@ -154,8 +155,7 @@ def standardizer_for(
         if not kept.all():
             count = rows_for_scale(columns.size)
             more, more_weight = spread_rows(rows, sample_weight, seen.keys, count)
-            more = more if columns.size == more.shape[1] else more[:, columns]
-            scales = np.where(kept, 1.0, _positive(*robust_scales(more, more_weight), more))
+            scales = np.where(kept, 1.0, _scales_of(more, more_weight, columns))
     centre = midmean(part, weight) if columns.size else np.empty(0)
     # Second moments do not depend on the origin: a near one is not worth a copy of X.
     near = bool(np.all(np.abs(centre) <= _NEAR_ORIGIN * scales))
@@ -176,7 +176,7 @@ def prepare(
     centre : ndarray of shape (len(standardizer.columns),)
         In the units of X; rows far from it may be pruned, see `without_pruned`.
     """
-    samples = rows.samples(standardizer.view, standardizer.columns.size)
+    samples = rows.samples(standardizer.view, standardizer.columns.size, standardizer)
     anchor = standardizer.standardize(centre[None, :])[0]
     radius_sq = pruning_radius_sq(float(sample_weight.sum()), max(samples.n_features, 1))
     far = samples.squared_distances(anchor, foresee=(radius_sq, sample_weight))
@@ -234,6 +234,20 @@ def spread_rows(rows: Rows, sample_weight: Array, keys: Array, count: int) -> tu
     places = (np.arange(count) + 0.5) * (total / count)
     chosen, times = np.unique(np.searchsorted(cumulative, places), return_counts=True)
     return rows.take(order[chosen]), times.astype(np.float64)
+
+
+def _scales_of(rows: Array, sample_weight: Array, columns: NDArray[np.intp]) -> Array:
+    """Return positive robust scales of the named columns, some of them at a time.
+
+    Sorted copies of all rows at once would take several times their memory.
+    """
+    scales = np.empty(columns.size)
+    size = max(1, _VALUES_AT_ONCE // max(rows.shape[0], 1))
+    for start in range(0, columns.size, size):
+        part = rows[:, columns[start : start + size]]
+        found = robust_scales(part, sample_weight)
+        scales[start : start + size] = _positive(*found, part)
+    return scales
 
 
 def _positive(by_deviation: Array, by_deciles: Array, part: Array) -> Array:

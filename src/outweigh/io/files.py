@@ -155,6 +155,11 @@ def _only_array(archive: Any, name: str) -> NDArray[Any]:
         keys = list(archive.files)
         if "X" in keys or len(keys) == 1:
             return np.asarray(archive["X" if "X" in keys else keys[0]])
+        if {"format", "shape", "data"} <= set(keys):
+            raise DataError(
+                f"{name}: holds a sparse matrix of scipy, which this command does not read; in "
+                "Python the means take scipy.sparse.load_npz(FILE) as it is"
+            )
     raise DataError(f"{name}: holds {len(keys)} arrays and none is called X: {', '.join(keys[:5])}")
 
 

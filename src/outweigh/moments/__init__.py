@@ -5,6 +5,8 @@ from outweigh.moments.dense import DenseSamples
 from outweigh.moments.matrices import ArrayMoment, BlockedMoment
 from outweigh.moments.rows import ArrayRows, ChunkedRows, Rows
 from outweigh.moments.screened import ScreenedMoment, TiledMoment
+from outweigh.moments.sparse import SparseSamples
+from outweigh.moments.sparse_rows import SparseRows
 
 __all__ = [
     "ArrayMoment",
@@ -15,5 +17,7 @@ __all__ = [
     "DenseSamples",
     "Rows",
     "ScreenedMoment",
+    "SparseRows",
+    "SparseSamples",
     "TiledMoment",
 ]

@@ -1,5 +1,7 @@
 """X as the user gave it: a NumPy array, an array on disk, or chunks on a cluster.
 
+A sparse matrix is in `outweigh.moments.sparse_rows`.
+
 Everything an estimator asks of raw rows is here; whatever the kind, the answers are the same.
 """
 
@@ -19,6 +21,7 @@ from outweigh.moments.dense import DenseSamples
 from outweigh.protocols import Array, Indices, Samples
 
 __all__ = [
+    "Affine",
     "ArrayRows",
     "ChunkedRows",
     "Overview",
@@ -53,6 +56,30 @@ class Overview:
     keys: Array
 
 
+class Affine(Protocol):
+    """A transform z = (x[columns] - origin) / scale, then z W where there is a whitener W."""
+
+    @property
+    def columns(self) -> Indices:
+        """The columns that are used."""
+        ...
+
+    @property
+    def origin(self) -> Array:
+        """What is subtracted from them."""
+        ...
+
+    @property
+    def scale(self) -> Array:
+        """What they are divided by."""
+        ...
+
+    @property
+    def whitener(self) -> Array | None:
+        """The matrix that rows are multiplied by at last, if any."""
+        ...
+
+
 class Rows(Protocol):
     """The rows of X in the units of the user."""
 
@@ -73,8 +100,21 @@ class Rows(Protocol):
         """Return the rows where a mask is true."""
         ...
 
-    def samples(self, transform: Callable[[NDArray[np.floating]], Array], d: int) -> Samples:
-        """Return the rows as samples after a transform to d columns."""
+    def samples(
+        self,
+        transform: Callable[[NDArray[np.floating]], Array],
+        d: int,
+        affine: Affine | None = None,
+    ) -> Samples:
+        """Return the rows as samples after a transform to d columns.
+
+        Parameters
+        ----------
+        transform : callable
+        d : int
+        affine : Affine, optional
+            What the transform does, for rows that it can be applied to implicitly.
+        """
         ...
 
     def map(self, function: Callable[[Array], Array]) -> Array:
@@ -124,9 +164,14 @@ class ArrayRows:
         """Return the rows where a mask is true."""
         return self if mask.all() else ArrayRows(self.array[mask])
 
-    def samples(self, transform: Callable[[NDArray[np.floating]], Array], d: int) -> DenseSamples:
+    def samples(
+        self,
+        transform: Callable[[NDArray[np.floating]], Array],
+        d: int,
+        affine: Affine | None = None,
+    ) -> DenseSamples:
         """Return the rows as samples after a transform."""
-        del d
+        del d, affine
         return DenseSamples(transform(self.array))
 
     def map(self, function: Callable[[Array], Array]) -> Array:
@@ -197,8 +242,14 @@ class ChunkedRows:
         """Return the rows where a mask is true."""
         return self if mask.all() else ChunkedRows(self.chunks, mask)
 
-    def samples(self, transform: Callable[[NDArray[np.floating]], Array], d: int) -> Samples:
+    def samples(
+        self,
+        transform: Callable[[NDArray[np.floating]], Array],
+        d: int,
+        affine: Affine | None = None,
+    ) -> Samples:
         """Return the rows as samples after a transform: in memory if all of them fit the budget."""
+        del affine
         return ChunkedSamples(self.chunks, d, transform, self.keep).at_hand()
 
     def map(self, function: Callable[[Array], Array]) -> Array:
