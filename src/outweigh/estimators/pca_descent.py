@@ -15,10 +15,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from outweigh.capped_simplex import CappedSimplex
-from outweigh.estimators.components import DenseReader, Reader, orthonormal
+from outweigh.estimators.components import DenseReader, Reader, orthonormal, projected_out
 from outweigh.estimators.pca_scatter import robust_variance
 from outweigh.estimators.search import SearchOptions, find_weights
 from outweigh.estimators.weighting import AUTO_BOUND, bound_for
+from outweigh.moments.matrices import as_array
 from outweigh.noise_floor import NoiseFloor, noise_floor
 from outweigh.norms import KyFan, LargestEntries
 from outweigh.objectives import MomentObjective
@@ -75,8 +76,7 @@ class PCAProblem:
 
     def excess(self, weights: Array) -> Array:
         """Return the second moments less the identity, as an array."""
-        matrix = self.samples.moment(weights, centred=self.centred, reference=1.0)
-        return matrix.restrict(np.arange(matrix.n_features))
+        return as_array(self.samples.moment(weights, centred=self.centred, reference=1.0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +206,15 @@ def _spikes(problem: PCAProblem, reader: Reader, start: Array) -> Array:
 
 def _residual(problem: PCAProblem, reader: Reader, components: Array) -> MomentObjective:
     removed = orthonormal(components)
-    return MomentObjective(problem.samples, reader.residual_norm, problem.centred, removed=removed)
+    # Components are read off the whole matrix at the weights that a descent verified last.
+    remembered = getattr(problem.samples, "remembers_moments", False)
+    return MomentObjective(
+        problem.samples,
+        reader.residual_norm,
+        problem.centred,
+        removed=removed,
+        full_precision=remembered,
+    )
 
 
 def _floor(
@@ -330,17 +338,16 @@ def _find_cuts(
     counted = removed > 0
     n_removed = 1.0 / float(np.sum(removed[counted] ** 2 / domain.metric[counted]))
     centre = samples.mean(weights) if problem.centred else np.zeros(samples.n_features)
-    everything = np.arange(samples.n_features)
-    difference = samples.moment(removed, centred=False).restrict(everything)
-    away = samples.mean(removed)
-    difference += np.outer(centre, centre) - np.outer(away, centre) - np.outer(centre, away)
-    difference -= samples.moment(weights, centred=problem.centred).restrict(everything)
+    difference = as_array(samples.moment(removed, centred=False))
+    if problem.centred:
+        # About the centre: the moment less away centre' + centre away' - centre centre'.
+        away = samples.mean(removed) - centre / 2.0
+        difference -= np.column_stack([away, centre]) @ np.vstack([centre, away])
+    difference -= as_array(samples.moment(weights, centred=problem.centred))
     edge = _SIGNIFICANT * reader.edge(n_removed, samples.n_features)
     found: list[Cut] = []
     for _ in range(_CUTS_PER_ROUND):
-        along = difference @ basis
-        difference = difference - along @ basis.T - basis @ along.T
-        difference += basis @ (basis.T @ along) @ basis.T
+        difference = projected_out(difference, basis)
         direction = reader.leading(difference)[:, 0]
         cut = _cut_along(samples.project(direction), weights, removed, share, edge, direction)
         if cut is None:

@@ -34,6 +34,7 @@ from outweigh.estimators.search import SearchOptions
 from outweigh.estimators.weighting import AUTO_BOUND
 from outweigh.forms import Form
 from outweigh.moments import Rows
+from outweigh.moments.matrices import as_array
 from outweigh.noise_floor import NoiseFloor
 from outweigh.norms import KyFan
 from outweigh.objectives import MomentObjective
@@ -142,9 +143,9 @@ def _fit_in(
     bound = AUTO_BOUND if settings.contamination is None else settings.contamination
     span = spanned(space, sample_weight)
     reference = _reference(space, sample_weight, bound)
-    moment = span.samples.moment(reference, centred=settings.centred)
-    pooled = moment.restrict(np.arange(moment.n_features))
+    pooled = as_array(span.samples.moment(reference, centred=settings.centred))
     white = is_white(pooled, sample_weight.sum(), space.samples.n_features, settings.n_components)
+    del pooled
     if not settings.refit:
         return _fit_by_descent(space, span, sample_weight, settings, callback)
     if not white:

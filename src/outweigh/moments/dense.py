@@ -11,7 +11,12 @@ from numpy.typing import NDArray
 from outweigh.forms import Form
 from outweigh.moments.matrices import ArrayMoment, BlockedMoment, subtract_reference
 from outweigh.moments.screened import ScreenedMoment, SharedMoment, TiledMoment
-from outweigh.moments.second_moment import LastSecondMoment, block_rows, second_moment
+from outweigh.moments.second_moment import (
+    LastSecondMoment,
+    SecondMoments,
+    block_rows,
+    second_moment,
+)
 from outweigh.protocols import Array, Foresight, Indices, MomentMatrix, Reference
 
 __all__ = ["INFINITE", "DenseSamples", "kurtosis_spacing", "median_kurtosis"]
@@ -58,7 +63,7 @@ class DenseSamples:
 
     array: NDArray[np.float64]
     memory_budget: int | None = None
-    _last: LastSecondMoment = field(default_factory=LastSecondMoment, init=False, repr=False)
+    _known: SecondMoments = field(default_factory=SecondMoments, init=False, repr=False)
     _screen: LastSecondMoment = field(default_factory=LastSecondMoment, init=False, repr=False)
     _mean: list[tuple[Array, Array]] = field(default_factory=list, init=False, repr=False)
 
@@ -102,25 +107,34 @@ class DenseSamples:
             mu_w when it is known already.
         single_precision : bool, default=False
             Return a `ScreenedMoment`: summed in float32, in half the time, with a way to read any
-            part in float64.
+            part in float64. Where the moments are known in float64, those.
         """
         if centred and mean is None:
             mean = self.mean(weights)
         mean = mean if centred else None
         exact = BlockedMoment(self.array, weights, mean, reference, _BLOCK_SIZE)
         if single_precision:
-            return self._screened(weights, mean, reference, exact)
+            known = self._known.find(weights)
+            if known is None:
+                return self._screened(weights, mean, reference, exact)
+            self._finish(known, mean, reference)
+            return ArrayMoment(known)
         if not self._holds(np.float64):
             return exact
-        # What is remembered beside the matrix is small beside X, or not worth its memory; and
-        # where a sum is quick, finding out what changed is not.
-        small = 4 * self.n_features <= self.n_samples
-        if small and self.n_samples * self.n_features**2 > _UPDATE_ABOVE:
-            array = self._last.updated(self.array, weights, np.float64)
+        if self.remembers_moments:
+            array = self._known.get(self.array, weights)
         else:
             array = second_moment(self.array, weights, np.float64)
         self._finish(array, mean, reference)
         return ArrayMoment(array)
+
+    @property
+    def remembers_moments(self) -> bool:
+        """Whether moments in float64 that were asked for once cost little from then on."""
+        # What is remembered beside the matrix is small beside X, or not worth its memory; and
+        # where a sum is quick, finding out what changed is not.
+        small = 4 * self.n_features <= self.n_samples and self._holds(np.float64)
+        return small and self.n_samples * self.n_features**2 > _UPDATE_ABOVE
 
     def _screened(
         self, weights: Array, mean: Array | None, reference: Reference, exact: BlockedMoment
