@@ -17,7 +17,7 @@ import numpy as np
 from outweigh.capped_simplex import CappedSimplex
 from outweigh.estimators.components import DenseReader, Reader, orthonormal, projected_out
 from outweigh.estimators.pca_scatter import robust_variance
-from outweigh.estimators.search import SearchOptions, find_weights
+from outweigh.estimators.search import SearchOptions, find_weights, is_clean
 from outweigh.estimators.weighting import AUTO_BOUND, bound_for
 from outweigh.moments.matrices import as_array
 from outweigh.noise_floor import NoiseFloor, noise_floor
@@ -140,6 +140,9 @@ def fit_white(
         components = reader.refined(problem.excess(result.weights), components)
         if contamination is None:
             bound = min(domain.total_variation(result.weights), AUTO_BOUND)
+        elif _leaves_clean(problem, reader, components, domain, result, options):
+            # Beside the better components too; another descent would end where this one did.
+            break
     if contamination is None:
         bound = bound_for(bound) if bound > 0 else 0.0
     domain = problem.domain(bound)
@@ -249,6 +252,24 @@ def _descend_residual(
         return value <= level.upper
 
     return _run(spread, domain, options, target, clean, callback)
+
+
+def _leaves_clean(
+    problem: PCAProblem,
+    reader: Reader,
+    components: Array,
+    domain: CappedSimplex,
+    result: Result,
+    options: SearchOptions,
+) -> bool:
+    """Whether beside these components, too, the weights of a descent are at the clean level."""
+    if result.status is not Status.REACHED:
+        return False
+    objective = _residual(problem, reader, components)
+    value = objective.verify(result.weights).value
+    if isinstance(reader, DenseReader):
+        return value <= _floor(problem, objective.norm, domain, result.weights, options.kurtosis).upper
+    return is_clean(value, result.weights, objective, domain, options)
 
 
 def _run(

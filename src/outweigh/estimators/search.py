@@ -34,7 +34,7 @@ from outweigh.solvers import (
 )
 from outweigh.solvers.working_set import Polish
 
-__all__ = ["SOLVERS", "SearchOptions", "find_weights", "floor_at"]
+__all__ = ["SOLVERS", "SearchOptions", "find_weights", "floor_at", "is_clean"]
 
 SOLVERS = ("polyak", "backtracking", "constant", "mirror")
 
@@ -203,6 +203,17 @@ def _descend_in_rounds(
 
     rounds = WorkingSet(options.working_set, initial=coordinates)
     return descend_on_working_set(objective, inner, start, reached, rounds, polish, exhausted)
+
+
+def is_clean(
+    value: float,
+    weights: Array,
+    objective: MomentObjective,
+    domain: CappedSimplex,
+    options: SearchOptions,
+) -> bool:
+    """Whether a full value at weights that have moved is at the clean level."""
+    return value <= _ABOVE_MEDIAN * floor_at(objective, domain, weights, options.kurtosis).median
 
 
 class _NearOrSlow:
