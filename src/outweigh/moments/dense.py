@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from outweigh.forms import Form
@@ -179,9 +180,9 @@ class DenseSamples:
         rows = self.n_features + block_rows(self.n_samples, self.n_features)
         return np.dtype(dtype).itemsize * self.n_features * rows <= budget
 
-    def _chunks(self) -> Iterator[slice]:
-        """Yield runs of rows whose values stay in cache."""
-        size = max(1, _CHUNK // max(self.n_features, 1))
+    def _chunks(self, n_values: int = _CHUNK) -> Iterator[slice]:
+        """Yield runs of rows of about so many values."""
+        size = max(1, n_values // max(self.n_features, 1))
         for start in range(0, self.n_samples, size):
             yield slice(start, min(start + size, self.n_samples))
 
@@ -202,8 +203,7 @@ class DenseSamples:
         rows, cols = np.flatnonzero(in_rows), np.flatnonzero(in_cols)
         # A dense product wastes multiplications on zeros but runs a hundred times faster each.
         if rows.size * cols.size > 100 * form.values.size:
-            product = np.asarray((form.entries @ self.array.T).T)
-            return np.asarray(np.einsum("ij,ij->i", product, self.array))
+            return self._scattered_quadratic(form, rows, cols)
         few, many = (form.rows, form.cols) if rows.size <= cols.size else (form.cols, form.rows)
         if rows.size > cols.size:
             rows, cols = cols, rows
@@ -215,6 +215,18 @@ class DenseSamples:
         left = self.array if whole else np.take(self.array, cols, axis=1)
         right = self.array if rows.size == d else np.take(self.array, rows, axis=1)
         return np.asarray(np.einsum("ij,ij->i", left @ block, right))
+
+    def _scattered_quadratic(self, form: Form, rows: Indices, cols: Indices) -> Array:
+        """Return x_i'Ex_i for entries E in these rows and columns, most of them zero."""
+        places = np.searchsorted(rows, form.rows), np.searchsorted(cols, form.cols)
+        entries = sp.csr_array((form.values, places), shape=(rows.size, cols.size))
+        result = np.empty(self.n_samples)
+        # A sparse product reads columns: a few rows at a time are turned over within the cache.
+        for chunk in self._chunks(8 * _CHUNK):
+            part = self.array[chunk]
+            product = entries @ np.take(part, cols, axis=1).T
+            np.einsum("ji,ij->i", product, np.take(part, rows, axis=1), out=result[chunk])
+        return result
 
     def project(self, vectors: Array) -> Array:
         """Return X V."""
