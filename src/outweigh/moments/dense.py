@@ -32,6 +32,8 @@ _ALWAYS = 64 * 2**20
 _BLOCK_SIZE = 512
 # Values combined at once where a temporary of the size of X would be wasteful: they stay in cache.
 _CHUNK = 1 << 15
+# Entries of a form up to which it is quicker to add up their products one by one.
+_FEW_ENTRIES = 4
 # Multiplications above which changing the last moment matrix beats summing a new one.
 _UPDATE_ABOVE = 5e7
 # What a sum of n products in single precision loses, relative to the largest diagonal entry: each
@@ -134,8 +136,9 @@ class DenseSamples:
         """Whether moments in float64 that were asked for once cost little from then on."""
         # What is remembered beside the matrix is small beside X, or not worth its memory; and
         # where a sum is quick, finding out what changed is not.
-        small = 4 * self.n_features <= self.n_samples and self._holds(np.float64)
-        return small and self.n_samples * self.n_features**2 > _UPDATE_ABOVE
+        if self.n_samples * self.n_features**2 <= _UPDATE_ABOVE:
+            return False
+        return 4 * self.n_features <= self.n_samples and self._holds(np.float64)
 
     def _screened(
         self, weights: Array, mean: Array | None, reference: Reference, exact: BlockedMoment
@@ -170,7 +173,10 @@ class DenseSamples:
             for start in range(0, self.n_features, _BLOCK_SIZE):
                 rows = slice(start, start + _BLOCK_SIZE)
                 array[rows] -= short[rows, None] * short
-        subtract_reference(array, reference, np.arange(self.n_features))
+        if np.ndim(reference) == 0:
+            array.reshape(-1)[:: self.n_features + 1] -= reference
+        else:
+            subtract_reference(array, reference, np.arange(self.n_features))
 
     def _holds(self, dtype: type[np.floating]) -> bool:
         """Whether a moment matrix, and the scaled rows that it is summed from, fit the budget."""
@@ -191,7 +197,10 @@ class DenseSamples:
         result = np.zeros(self.n_samples) if drift is None else -self.project(drift)
         if form.strengths.size:
             result += (self.array @ form.directions) ** 2 @ form.strengths
-        if form.values.size:
+        if 0 < form.values.size <= _FEW_ENTRIES:
+            for row, col, value in zip(form.rows, form.cols, form.values, strict=True):
+                result += value * self.array[:, row] * self.array[:, col]
+        elif form.values.size:
             result += self._sparse_quadratic(form)
         return result
 

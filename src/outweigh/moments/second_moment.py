@@ -14,6 +14,8 @@ __all__ = ["LastSecondMoment", "SecondMoments", "block_rows", "second_moment"]
 # Rows scaled and multiplied at once, or as many as the product has if that is more: the block then
 # takes no more memory than the product. Sums over fixed blocks do not depend on threads.
 _ROW_BLOCK = 2048
+# Rows of so few values that many of them stay in cache are multiplied together.
+_VALUES_IN_CACHE = 1 << 17
 # Below this share of rows with a weight, gathering them costs less than multiplying zeros.
 _GATHER_BELOW = 0.7
 # Beyond this share of rows whose weight changed, starting anew is as cheap as an update.
@@ -150,7 +152,7 @@ class SecondMoments:
 
 def block_rows(n: int, d: int) -> int:
     """Return how many of n rows of d columns are scaled and multiplied at once."""
-    return min(max(_ROW_BLOCK, d), max(n, 1))
+    return min(max(_ROW_BLOCK, d, _VALUES_IN_CACHE // max(d, 1)), max(n, 1))
 
 
 def _change(weights: Array, old: Array) -> Change:
