@@ -268,7 +268,8 @@ def _leaves_clean(
     objective = _residual(problem, reader, components)
     value = objective.verify(result.weights).value
     if isinstance(reader, DenseReader):
-        return value <= _floor(problem, objective.norm, domain, result.weights, options.kurtosis).upper
+        level = _floor(problem, objective.norm, domain, result.weights, options.kurtosis)
+        return value <= level.upper
     return is_clean(value, result.weights, objective, domain, options)
 
 

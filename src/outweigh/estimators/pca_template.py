@@ -275,11 +275,11 @@ class DistanceOf:
 
 
 def _within_range(rows: NDArray[np.floating]) -> Array:
-    rows = np.asarray(rows, dtype=np.float64)
+    values = np.asarray(rows, dtype=np.float64)
     # Looking is quicker than a copy.
-    if -_LARGEST <= rows.min(initial=0.0) and rows.max(initial=0.0) <= _LARGEST:
-        return rows
-    return np.clip(rows, -_LARGEST, _LARGEST)
+    if values.min(initial=0.0) >= -_LARGEST and values.max(initial=0.0) <= _LARGEST:
+        return values
+    return np.clip(values, -_LARGEST, _LARGEST)
 
 
 def _completed(rows: Array, count: int) -> Array:

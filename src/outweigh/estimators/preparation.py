@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -96,6 +96,9 @@ class Prepared:
     samples: Samples
     radius_sq: float
     far: Array
+    _without: list[tuple[NDArray[np.intp], Samples]] = field(
+        default_factory=list, init=False, repr=False
+    )
 
     @property
     def anchor(self) -> Array:
@@ -192,8 +195,12 @@ def without_pruned(prepared: Prepared, pruned: NDArray[np.intp]) -> Samples:
     if pruned.size == 0:
         refuse_huge(prepared.far)
         return prepared.samples
-    refuse_huge(np.delete(prepared.far, pruned))
-    return prepared.samples.without(pruned)
+    known = prepared._without
+    if not known or not np.array_equal(known[0][0], pruned):
+        refuse_huge(np.delete(prepared.far, pruned))
+        # The last is kept: the same rows are often pruned under several bounds.
+        known[:] = [(pruned, prepared.samples.without(pruned))]
+    return known[0][1]
 
 
 def refuse_huge(squared_distances: Array) -> None:

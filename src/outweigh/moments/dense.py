@@ -68,6 +68,7 @@ class DenseSamples:
     memory_budget: int | None = None
     _known: SecondMoments = field(default_factory=SecondMoments, init=False, repr=False)
     _screen: LastSecondMoment = field(default_factory=LastSecondMoment, init=False, repr=False)
+    _spare: LastSecondMoment = field(default_factory=LastSecondMoment, init=False, repr=False)
     _mean: list[tuple[Array, Array]] = field(default_factory=list, init=False, repr=False)
 
     @property
@@ -144,10 +145,11 @@ class DenseSamples:
         self, weights: Array, mean: Array | None, reference: Reference, exact: BlockedMoment
     ) -> ScreenedMoment:
         screen: SharedMoment | TiledMoment
-        if self._holds(np.float32):
-            second = self._screen.shared(self.array, weights, np.float32)
+        source = self._source_for(weights) if self._holds(np.float32) else None
+        if source is not None:
+            second = source.shared(self.array, weights, np.float32)
             largest = float(np.diagonal(second).max())
-            screen = SharedMoment(self._screen, mean, reference, self._screen.version)
+            screen = SharedMoment(source, mean, reference, source.version)
         else:
             root = np.empty(self.array.shape, dtype=np.float32)
             for rows in self._chunks():
@@ -163,6 +165,17 @@ class DenseSamples:
             screen = TiledMoment(root, reference)
         largest += float(np.max(np.abs(reference)))
         return ScreenedMoment(screen, exact, _SINGLE_ROUNDING * largest)
+
+    def _source_for(self, weights: Array) -> LastSecondMoment | None:
+        """Return which remembered matrix to change to these weights; None sums them in tiles.
+
+        A descent over a loose set of weights ends far from its start, and the next one sets out
+        from there again: the matrix of the start is worth keeping.
+        """
+        if not self._screen.keeps_from(weights, np.float32):
+            return self._screen
+        # Beside many rows a second matrix is small.
+        return self._spare if 2 * self.n_features <= self.n_samples else None
 
     def _finish(
         self, array: NDArray[np.floating], mean: Array | None, reference: Reference
@@ -233,7 +246,7 @@ class DenseSamples:
         # A sparse product reads columns: a few rows at a time are turned over within the cache.
         for chunk in self._chunks(8 * _CHUNK):
             part = self.array[chunk]
-            product = entries @ np.take(part, cols, axis=1).T
+            product = np.asarray(entries @ np.take(part, cols, axis=1).T)
             np.einsum("ji,ij->i", product, np.take(part, rows, axis=1), out=result[chunk])
         return result
 

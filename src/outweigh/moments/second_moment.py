@@ -49,6 +49,16 @@ class LastSecondMoment:
     matrix: Floats | None = None
     updates: int = 0
     version: int = 0
+    missed: bool = False
+
+    def keeps_from(self, weights: Array, dtype: type[np.floating]) -> bool:
+        """Whether to keep the matrix and sum these weights apart: the first time it is no help.
+
+        The second time in a row, it is better replaced.
+        """
+        helps = self.matrix is None or self.change_to(weights, dtype) is not None
+        self.missed = not helps and not self.missed and self.updates < _UPDATES_IN_A_ROW
+        return self.missed
 
     def holds(self, weights: Array) -> bool:
         """Whether the matrix is that of these weights."""
