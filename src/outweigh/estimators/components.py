@@ -324,9 +324,7 @@ def _turned(excess: Array, u: Array, samples: Samples, sample_weight: Array) -> 
 
 def _image(excess: Array, u: Array, n_nonzero: int) -> Array:
     """Return A u for a symmetric A and a vector of at most so many nonzero entries."""
-    if 4 * n_nonzero > u.size:
-        return np.asarray(excess @ u)
-    support = np.flatnonzero(u)
+    support = np.flatnonzero(u) if 4 * n_nonzero <= u.size else slice(None)
     return np.asarray(u[support] @ excess[support])
 
 

@@ -15,68 +15,29 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from outweigh.capped_simplex import CappedSimplex
-from outweigh.estimators.components import DenseReader, Reader, orthonormal, projected_out
+from outweigh.estimators.components import DenseReader, Reader, orthonormal
+from outweigh.estimators.pca_cuts import PCAProblem, cut_outliers
 from outweigh.estimators.pca_scatter import robust_variance
 from outweigh.estimators.search import SearchOptions, find_weights, is_clean
 from outweigh.estimators.weighting import AUTO_BOUND, bound_for
-from outweigh.moments.matrices import as_array
 from outweigh.noise_floor import NoiseFloor, noise_floor
 from outweigh.norms import KyFan, LargestEntries
 from outweigh.objectives import MomentObjective
 from outweigh.protocols import (
     Array,
     Callback,
-    Indices,
     Norm,
     Result,
-    Samples,
     Status,
     StepRule,
 )
-from outweigh.separation import FARTHEST, NEAREST, PULL, Cut, weighted_quantile
+from outweigh.separation import Cut
 from outweigh.solvers import Backtracking, Constant, EntropicMirror, Polyak, ProjectedSubgradient
 from outweigh.solvers import descend as run
 
 __all__ = ["Descent", "PCAProblem", "Steps", "fit_plain", "fit_white"]
 
-_CUT_ROUNDS, _CUTS_PER_ROUND = 2, 3
-# Removed rows must show this much more variance than noise could before they are cut along.
-_SIGNIFICANT = 1.25
 _SUPPORT_ROUNDS, _SUPPORT_LEVEL = 3, 0.7
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class PCAProblem:
-    """Rows in units of their noise, with everything a descent needs to know about them.
-
-    Attributes
-    ----------
-    samples : Samples
-        n rows in d' coordinates: features, or an orthonormal basis of a span.
-    sample_weight : ndarray of shape (n,)
-    pruned : ndarray of int
-        Rows that no weights may use.
-    centred : bool
-        Whether second moments are about the weighted mean.
-    n_ambient : int
-        Number of features d of the data, at least d'.
-    """
-
-    samples: Samples
-    sample_weight: Array
-    pruned: Indices
-    centred: bool
-    n_ambient: int
-
-    def domain(self, contamination: float) -> CappedSimplex:
-        """Return the weights that remove at most this share."""
-        room = 1e-12 * (self.pruned.size > 0)
-        full = CappedSimplex.from_contamination(self.sample_weight, contamination + room)
-        return full.pruned(self.pruned)
-
-    def excess(self, weights: Array) -> Array:
-        """Return the second moments less the identity, as an array."""
-        return as_array(self.samples.moment(weights, centred=self.centred, reference=1.0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +113,7 @@ def fit_white(
     weights = domain.project(result.weights)
     cuts: tuple[Cut, ...] = ()
     if steps.cuts:
-        weights, cuts = _cut_outliers(problem, reader, domain, weights, components)
+        weights, cuts = cut_outliers(problem, reader, domain, weights, components)
         if cuts:
             components = reader.refined(problem.excess(weights), components)
     if (
@@ -317,83 +278,6 @@ def _unmoved(objective: MomentObjective, domain: CappedSimplex) -> Result:
     update = ProjectedSubgradient(domain)
     start = domain.reference()
     return replace(run(objective, update, Constant(0.0), start, max_iter=1), status=Status.STALLED)
-
-
-def _cut_outliers(
-    problem: PCAProblem,
-    reader: Reader,
-    domain: CappedSimplex,
-    weights: Array,
-    components: Array,
-) -> tuple[Array, tuple[Cut, ...]]:
-    """Trim along the directions in which the removed rows vary more than the kept ones.
-
-    At the floor, outliers near the centre of their direction are still kept, and some of those
-    far out. Along the single direction that the removed rows reveal, noise is small: the cut is
-    where a row is equally likely to belong to either.
-    """
-    cuts: list[Cut] = []
-    basis = orthonormal(components)
-    for _ in range(_CUT_ROUNDS):
-        found = _find_cuts(problem, reader, domain, weights, basis)
-        if not found:
-            break
-        excess = np.zeros(weights.size)
-        for cut in found:
-            beyond = cut.excess(problem.samples.project(cut.direction))
-            excess = np.maximum(excess, beyond)
-        cuts.extend(found)
-        pull = PULL / domain.metric.sum() * domain.metric
-        weights = domain.project(weights - pull * excess)
-    return weights, tuple(cuts)
-
-
-def _find_cuts(
-    problem: PCAProblem, reader: Reader, domain: CappedSimplex, weights: Array, basis: Array
-) -> list[Cut]:
-    removed = np.maximum(domain.reference() - weights, 0.0)
-    share = float(removed.sum())
-    if share <= 1e-9:
-        return []
-    samples = problem.samples
-    removed /= share
-    counted = removed > 0
-    n_removed = 1.0 / float(np.sum(removed[counted] ** 2 / domain.metric[counted]))
-    centre = samples.mean(weights) if problem.centred else np.zeros(samples.n_features)
-    difference = as_array(samples.moment(removed, centred=False))
-    if problem.centred:
-        # About the centre: the moment less away centre' + centre away' - centre centre'.
-        away = samples.mean(removed) - centre / 2.0
-        difference -= np.column_stack([away, centre]) @ np.vstack([centre, away])
-    difference -= as_array(samples.moment(weights, centred=problem.centred))
-    edge = _SIGNIFICANT * reader.edge(n_removed, samples.n_features)
-    found: list[Cut] = []
-    for _ in range(_CUTS_PER_ROUND):
-        difference = projected_out(difference, basis)
-        direction = reader.leading(difference)[:, 0]
-        cut = _cut_along(samples.project(direction), weights, removed, share, edge, direction)
-        if cut is None:
-            break
-        found.append(cut)
-        basis = orthonormal(np.column_stack([basis, direction]))
-    return found
-
-
-def _cut_along(
-    projected: Array, weights: Array, removed: Array, share: float, edge: float, direction: Array
-) -> Cut | None:
-    variance = robust_variance(projected, weights)
-    if variance <= 0.0:
-        return None
-    middle = float(weighted_quantile(projected, weights, [0.5])[0])
-    ratio = float(removed @ (projected - middle) ** 2) / variance
-    if ratio < edge:
-        return None
-    # Where Gaussians of variance 1 and `ratio`, of weights 1 - share and share, are equally likely.
-    odds = np.log((1.0 - share) / share) + 0.5 * np.log(ratio)
-    limit = np.sqrt(max(2.0 * odds / (1.0 - 1.0 / ratio), 0.0))
-    limit = float(np.clip(limit, NEAREST, FARTHEST))
-    return Cut(direction, middle, float(np.sqrt(variance)), limit)
 
 
 def _refit_support(

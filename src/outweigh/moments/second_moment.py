@@ -79,15 +79,6 @@ class LastSecondMoment:
         few = np.count_nonzero(change[2]) <= _UPDATE_BELOW * weights.size
         return change if few else None
 
-    def updated(
-        self, rows: NDArray[np.float64], weights: Array, dtype: type[np.floating]
-    ) -> Floats:
-        """Return X'diag(w)X, a new array, and remember it for the next call."""
-        if 2 * np.count_nonzero(weights) < weights.size:
-            # Few rows are summed quickly, and tell little about the weights to come.
-            return second_moment(rows, weights, dtype)
-        return self.shared(rows, weights, dtype).copy()
-
     def shared(self, rows: NDArray[np.float64], weights: Array, dtype: type[np.floating]) -> Floats:
         """Return the remembered X'diag(w)X itself: not to be written to, and gone at `version` + 1.
 
