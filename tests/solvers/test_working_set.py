@@ -193,7 +193,7 @@ def test_weights_before_the_polish_are_looked_at_only_where_it_did_not_help(
     counted = Counted(objectives.sparse_pca(samples_of(rows(1)), 1), falls)
     rounds = WorkingSet(6, max_rounds=3 if falls else 2)
     start = DOMAIN.reference()
-    descend_on_working_set(counted, inner, start, lambda *_: False, rounds, np.copy)
+    descend_on_working_set(counted, inner, start, lambda *_: False, rounds, lambda w, _: w.copy())
     # A pass at the start; then one a round, and a second where the first was no lower.
     assert counted.n_passes == n_passes
 
