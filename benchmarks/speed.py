@@ -3,7 +3,8 @@
 python -m benchmarks speed [CASE ...] [--repeats N] [--authors PATH]
 
 Processor time on one thread, the least of several calls; the first call, in which noise floors are
-drawn, apart. Cases that are run replace their lines in the saved tables; the others stay.
+drawn, apart. Cases that are run replace their lines in the saved tables; the others stay, as do
+ratios to programs of the authors where these are not given.
 """
 
 from __future__ import annotations
@@ -257,7 +258,12 @@ def keep(name: str, key: str, rows: list[dict[str, Any]]) -> None:
     path = RESULTS / f"{name}.json"
     saved = json.loads(path.read_text()) if path.exists() else []
     fresh = {row[key]: row for row in rows}
-    lines = [fresh.pop(row[key], row) for row in saved if list(row) == list(rows[0])]
+    lines = []
+    for row in saved:
+        if list(row) == list(rows[0]):
+            new = fresh.pop(row[key], row)
+            # A blank is a peer that was not run, not one that is gone.
+            lines.append({name: row[name] if value == "" else value for name, value in new.items()})
     lines += fresh.values()
     order = {case.name: place for place, case in enumerate(CASES)}
     lines.sort(key=lambda row: order.get(row[key], 0))

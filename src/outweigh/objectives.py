@@ -50,6 +50,9 @@ class MomentObjective:
         Orthonormal directions taken out: the norm then sees A - U (U'AU) U'.
     single_precision : bool, default=False
         Sum the moment matrix in float32.
+    full_precision : bool, default=False
+        Sum full passes in float64 however large: for who needs the whole matrix in float64 later,
+        from samples that remember it.
 
     Examples
     --------
@@ -67,6 +70,7 @@ class MomentObjective:
     reference: Reference = 1.0
     removed: Array | None = None
     single_precision: bool = False
+    full_precision: bool = False
 
     def moment(self, weights: Array, weighted_mean: Array | None = None) -> MomentMatrix:
         """Return the matrix T(w) - R, with the removed directions taken out."""
@@ -132,7 +136,8 @@ class MomentObjective:
 
     def _full_pass(self) -> MomentObjective:
         work = self.samples.n_samples * self.n_features**2
-        return replace(self, single_precision=work > _SINGLE_PRECISION_ABOVE)
+        large = work > _SINGLE_PRECISION_ABOVE
+        return replace(self, single_precision=large and not self.full_precision)
 
     def restrict(self, coordinates: Indices) -> MomentObjective:
         """Return the same objective on the named columns only."""

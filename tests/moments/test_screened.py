@@ -102,10 +102,22 @@ def test_a_shared_screen_is_the_rounded_matrix_in_every_way(
 def test_a_screen_of_earlier_weights_is_not_read_by_mistake() -> None:
     samples = DenseSamples(X)
     early = samples.moment(WEIGHTS, centred=True, single_precision=True)
-    samples.moment(np.full(N, 1.0 / N), centred=True, single_precision=True)
+    near = np.where(np.arange(N) == 0, 0.0, WEIGHTS)
+    samples.moment(near, centred=True, single_precision=True)
     assert isinstance(early, ScreenedMoment)
     with pytest.raises(RuntimeError, match="other weights"):
         seen(early.screen)
+
+
+def test_a_screen_outlives_that_of_weights_far_from_it() -> None:
+    samples = DenseSamples(X)
+    early = samples.moment(WEIGHTS, centred=True, single_precision=True)
+    far = np.random.default_rng(5).dirichlet(np.full(N, 5.0))
+    late = samples.moment(far, centred=True, single_precision=True)
+    for matrix, weights in ((early, WEIGHTS), (late, far)):
+        assert isinstance(matrix, ScreenedMoment)
+        expected = brute.deviation(X, weights, centred=True, reference=0.0)
+        np.testing.assert_allclose(seen(matrix.screen), expected, atol=1e-5)
 
 
 @every_budget

@@ -25,6 +25,7 @@ __all__ = [
     "fix_signs",
     "largest_of",
     "orthonormal",
+    "projected_out",
     "top_eigenvectors",
 ]
 
@@ -212,7 +213,7 @@ def best_sparse(excess: Array, n_nonzero: int) -> Array:
         _embedded(excess[np.ix_(by_diagonal, by_diagonal)], by_diagonal, excess.shape[0]),
     ]
     climbed = [truncated_power(excess, start, n_nonzero) for start in starts]
-    return max(climbed, key=lambda u: float(u @ excess @ u))
+    return max(climbed, key=lambda u: float(u @ _image(excess, u, n_nonzero)))
 
 
 def truncated_power(excess: Array, start: Array, n_nonzero: int) -> Array:
@@ -224,7 +225,7 @@ def truncated_power(excess: Array, start: Array, n_nonzero: int) -> Array:
     """
     u = _truncated(start, n_nonzero)
     for _ in range(_POWER_STEPS):
-        moved = _truncated(excess @ u + u, n_nonzero)
+        moved = _truncated(_image(excess, u, n_nonzero) + u, n_nonzero)
         turned = abs(float(moved @ u))
         u = moved
         if turned > 1.0 - 1e-12:
@@ -321,6 +322,12 @@ def _turned(excess: Array, u: Array, samples: Samples, sample_weight: Array) -> 
     return turned
 
 
+def _image(excess: Array, u: Array, n_nonzero: int) -> Array:
+    """Return A u for a symmetric A and a vector of at most so many nonzero entries."""
+    support = np.flatnonzero(u) if 4 * n_nonzero <= u.size else slice(None)
+    return np.asarray(u[support] @ excess[support])
+
+
 def _truncated(vector: Array, k: int) -> Array:
     kept = np.zeros_like(vector)
     support = top_k_indices(vector, k)
@@ -341,11 +348,24 @@ def _deflated(excess: Array, *found: Array) -> Array:
     """Return A with each found direction projected out on both sides."""
     if not found:
         return excess
-    basis = orthonormal(np.column_stack(found))
+    return projected_out(excess, orthonormal(np.column_stack(found)))
+
+
+def projected_out(excess: Array, basis: Array) -> Array:
+    """Return (I - UU')A(I - UU') for a symmetric A and orthonormal columns U.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> projected_out(np.array([[2.0, 1.0], [1.0, 3.0]]), np.array([[1.0], [0.0]]))
+    array([[0., 0.],
+           [0., 3.]])
+    """
     along = excess @ basis
-    return np.asarray(
-        excess - along @ basis.T - basis @ along.T + basis @ (basis.T @ along) @ basis.T
-    )
+    # A - V U' - U V' with V = AU - U(U'AU)/2: one product and one array beside A.
+    half = along - basis @ (basis.T @ along) / 2.0
+    taken = np.hstack([half, basis]) @ np.hstack([basis, half]).T
+    return np.asarray(np.subtract(excess, taken, out=taken))
 
 
 def top_eigenvectors(matrix: Array, count: int, *, rough: bool = False) -> Array:

@@ -16,8 +16,9 @@ import numpy as np
 
 from outweigh.capped_simplex import CappedSimplex
 from outweigh.estimators.components import DenseReader, Reader, orthonormal
+from outweigh.estimators.pca_cuts import PCAProblem, cut_outliers
 from outweigh.estimators.pca_scatter import robust_variance
-from outweigh.estimators.search import SearchOptions, find_weights
+from outweigh.estimators.search import SearchOptions, find_weights, is_clean
 from outweigh.estimators.weighting import AUTO_BOUND, bound_for
 from outweigh.noise_floor import NoiseFloor, noise_floor
 from outweigh.norms import KyFan, LargestEntries
@@ -25,58 +26,18 @@ from outweigh.objectives import MomentObjective
 from outweigh.protocols import (
     Array,
     Callback,
-    Indices,
     Norm,
     Result,
-    Samples,
     Status,
     StepRule,
 )
-from outweigh.separation import FARTHEST, NEAREST, PULL, Cut, weighted_quantile
+from outweigh.separation import Cut
 from outweigh.solvers import Backtracking, Constant, EntropicMirror, Polyak, ProjectedSubgradient
 from outweigh.solvers import descend as run
 
 __all__ = ["Descent", "PCAProblem", "Steps", "fit_plain", "fit_white"]
 
-_CUT_ROUNDS, _CUTS_PER_ROUND = 2, 3
-# Removed rows must show this much more variance than noise could before they are cut along.
-_SIGNIFICANT = 1.25
 _SUPPORT_ROUNDS, _SUPPORT_LEVEL = 3, 0.7
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class PCAProblem:
-    """Rows in units of their noise, with everything a descent needs to know about them.
-
-    Attributes
-    ----------
-    samples : Samples
-        n rows in d' coordinates: features, or an orthonormal basis of a span.
-    sample_weight : ndarray of shape (n,)
-    pruned : ndarray of int
-        Rows that no weights may use.
-    centred : bool
-        Whether second moments are about the weighted mean.
-    n_ambient : int
-        Number of features d of the data, at least d'.
-    """
-
-    samples: Samples
-    sample_weight: Array
-    pruned: Indices
-    centred: bool
-    n_ambient: int
-
-    def domain(self, contamination: float) -> CappedSimplex:
-        """Return the weights that remove at most this share."""
-        room = 1e-12 * (self.pruned.size > 0)
-        full = CappedSimplex.from_contamination(self.sample_weight, contamination + room)
-        return full.pruned(self.pruned)
-
-    def excess(self, weights: Array) -> Array:
-        """Return the second moments less the identity, as an array."""
-        matrix = self.samples.moment(weights, centred=self.centred, reference=1.0)
-        return matrix.restrict(np.arange(matrix.n_features))
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +101,9 @@ def fit_white(
         components = reader.refined(problem.excess(result.weights), components)
         if contamination is None:
             bound = min(domain.total_variation(result.weights), AUTO_BOUND)
+        elif _leaves_clean(problem, reader, components, domain, result, options):
+            # Beside the better components too; another descent would end where this one did.
+            break
     if contamination is None:
         bound = bound_for(bound) if bound > 0 else 0.0
     domain = problem.domain(bound)
@@ -149,7 +113,7 @@ def fit_white(
     weights = domain.project(result.weights)
     cuts: tuple[Cut, ...] = ()
     if steps.cuts:
-        weights, cuts = _cut_outliers(problem, reader, domain, weights, components)
+        weights, cuts = cut_outliers(problem, reader, domain, weights, components)
         if cuts:
             components = reader.refined(problem.excess(weights), components)
     if (
@@ -206,7 +170,15 @@ def _spikes(problem: PCAProblem, reader: Reader, start: Array) -> Array:
 
 def _residual(problem: PCAProblem, reader: Reader, components: Array) -> MomentObjective:
     removed = orthonormal(components)
-    return MomentObjective(problem.samples, reader.residual_norm, problem.centred, removed=removed)
+    # Components are read off the whole matrix at the weights that a descent verified last.
+    remembered = getattr(problem.samples, "remembers_moments", False)
+    return MomentObjective(
+        problem.samples,
+        reader.residual_norm,
+        problem.centred,
+        removed=removed,
+        full_precision=remembered,
+    )
 
 
 def _floor(
@@ -241,6 +213,25 @@ def _descend_residual(
         return value <= level.upper
 
     return _run(spread, domain, options, target, clean, callback)
+
+
+def _leaves_clean(
+    problem: PCAProblem,
+    reader: Reader,
+    components: Array,
+    domain: CappedSimplex,
+    result: Result,
+    options: SearchOptions,
+) -> bool:
+    """Whether beside these components, too, the weights of a descent are at the clean level."""
+    if result.status is not Status.REACHED:
+        return False
+    objective = _residual(problem, reader, components)
+    value = objective.verify(result.weights).value
+    if isinstance(reader, DenseReader):
+        level = _floor(problem, objective.norm, domain, result.weights, options.kurtosis)
+        return value <= level.upper
+    return is_clean(value, result.weights, objective, domain, options)
 
 
 def _run(
@@ -287,84 +278,6 @@ def _unmoved(objective: MomentObjective, domain: CappedSimplex) -> Result:
     update = ProjectedSubgradient(domain)
     start = domain.reference()
     return replace(run(objective, update, Constant(0.0), start, max_iter=1), status=Status.STALLED)
-
-
-def _cut_outliers(
-    problem: PCAProblem,
-    reader: Reader,
-    domain: CappedSimplex,
-    weights: Array,
-    components: Array,
-) -> tuple[Array, tuple[Cut, ...]]:
-    """Trim along the directions in which the removed rows vary more than the kept ones.
-
-    At the floor, outliers near the centre of their direction are still kept, and some of those
-    far out. Along the single direction that the removed rows reveal, noise is small: the cut is
-    where a row is equally likely to belong to either.
-    """
-    cuts: list[Cut] = []
-    basis = orthonormal(components)
-    for _ in range(_CUT_ROUNDS):
-        found = _find_cuts(problem, reader, domain, weights, basis)
-        if not found:
-            break
-        excess = np.zeros(weights.size)
-        for cut in found:
-            beyond = cut.excess(problem.samples.project(cut.direction))
-            excess = np.maximum(excess, beyond)
-        cuts.extend(found)
-        pull = PULL / domain.metric.sum() * domain.metric
-        weights = domain.project(weights - pull * excess)
-    return weights, tuple(cuts)
-
-
-def _find_cuts(
-    problem: PCAProblem, reader: Reader, domain: CappedSimplex, weights: Array, basis: Array
-) -> list[Cut]:
-    removed = np.maximum(domain.reference() - weights, 0.0)
-    share = float(removed.sum())
-    if share <= 1e-9:
-        return []
-    samples = problem.samples
-    removed /= share
-    counted = removed > 0
-    n_removed = 1.0 / float(np.sum(removed[counted] ** 2 / domain.metric[counted]))
-    centre = samples.mean(weights) if problem.centred else np.zeros(samples.n_features)
-    everything = np.arange(samples.n_features)
-    difference = samples.moment(removed, centred=False).restrict(everything)
-    away = samples.mean(removed)
-    difference += np.outer(centre, centre) - np.outer(away, centre) - np.outer(centre, away)
-    difference -= samples.moment(weights, centred=problem.centred).restrict(everything)
-    edge = _SIGNIFICANT * reader.edge(n_removed, samples.n_features)
-    found: list[Cut] = []
-    for _ in range(_CUTS_PER_ROUND):
-        along = difference @ basis
-        difference = difference - along @ basis.T - basis @ along.T
-        difference += basis @ (basis.T @ along) @ basis.T
-        direction = reader.leading(difference)[:, 0]
-        cut = _cut_along(samples.project(direction), weights, removed, share, edge, direction)
-        if cut is None:
-            break
-        found.append(cut)
-        basis = orthonormal(np.column_stack([basis, direction]))
-    return found
-
-
-def _cut_along(
-    projected: Array, weights: Array, removed: Array, share: float, edge: float, direction: Array
-) -> Cut | None:
-    variance = robust_variance(projected, weights)
-    if variance <= 0.0:
-        return None
-    middle = float(weighted_quantile(projected, weights, [0.5])[0])
-    ratio = float(removed @ (projected - middle) ** 2) / variance
-    if ratio < edge:
-        return None
-    # Where Gaussians of variance 1 and `ratio`, of weights 1 - share and share, are equally likely.
-    odds = np.log((1.0 - share) / share) + 0.5 * np.log(ratio)
-    limit = np.sqrt(max(2.0 * odds / (1.0 - 1.0 / ratio), 0.0))
-    limit = float(np.clip(limit, NEAREST, FARTHEST))
-    return Cut(direction, middle, float(np.sqrt(variance)), limit)
 
 
 def _refit_support(

@@ -34,6 +34,7 @@ from outweigh.estimators.search import SearchOptions
 from outweigh.estimators.weighting import AUTO_BOUND
 from outweigh.forms import Form
 from outweigh.moments import Rows
+from outweigh.moments.matrices import as_array
 from outweigh.noise_floor import NoiseFloor
 from outweigh.norms import KyFan
 from outweigh.objectives import MomentObjective
@@ -98,7 +99,10 @@ class PCASettings:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FittedPCA:
-    """Components as rows on the columns of the standardizer, in its units, and the rest."""
+    """Components as rows on the columns of the standardizer, in its units, and the rest.
+
+    The scores are those of all rows where they are known.
+    """
 
     components: Array
     weights: Array
@@ -109,6 +113,7 @@ class FittedPCA:
     n_iter: int
     trace: tuple[Iterate, ...]
     first: Array = field(default_factory=lambda: np.empty(0))
+    scores: Array | None = None
 
 
 def fit_pca(
@@ -142,9 +147,9 @@ def _fit_in(
     bound = AUTO_BOUND if settings.contamination is None else settings.contamination
     span = spanned(space, sample_weight)
     reference = _reference(space, sample_weight, bound)
-    moment = span.samples.moment(reference, centred=settings.centred)
-    pooled = moment.restrict(np.arange(moment.n_features))
+    pooled = as_array(span.samples.moment(reference, centred=settings.centred))
     white = is_white(pooled, sample_weight.sum(), space.samples.n_features, settings.n_components)
+    del pooled
     if not settings.refit:
         return _fit_by_descent(space, span, sample_weight, settings, callback)
     if not white:
@@ -278,7 +283,7 @@ def _descend(
     solve = fit_white if settings.refit else fit_plain
     found = solve(problem, reader, settings.contamination, options, callback)
     certificate = _certificate(problem, found)
-    score = _row_score(space, where, sample_weight, found, certificate)
+    score, scores = _row_score(space, where, sample_weight, found)
     return FittedPCA(
         where.lift(found.components).T,
         found.weights,
@@ -288,6 +293,7 @@ def _descend(
         score,
         found.result.n_iter,
         found.result.trace,
+        scores=scores,
     )
 
 
@@ -311,8 +317,7 @@ def _row_score(
     where: Coordinates,
     sample_weight: Array,
     found: Descent,
-    certificate: PCACertificate,
-) -> RowScore:
+) -> tuple[RowScore, Array]:
     total = float(sample_weight.sum())
     along = where.samples.project(found.components)
     variances = np.maximum(found.weights @ along**2 - (found.weights @ along) ** 2 - 1.0, 0.0)
@@ -326,10 +331,13 @@ def _row_score(
         drift=where.lift(result.drift),
     )
     cuts = tuple(where.lift_cut(cut) for cut in found.cuts)
-    score, _ = row_score(
+    score, scores = row_score(
         space.standardizer, space.samples, found.weights, radius_sq, lifted, cuts, total
     )
-    return score
+    if space.pruned.size:
+        # They hold zeros in the samples of the descent; they are scored as new rows would be.
+        scores[space.pruned] = score(space.rows.take(space.pruned))
+    return score, scores
 
 
 def _fit_by_volume(

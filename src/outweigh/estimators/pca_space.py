@@ -17,10 +17,11 @@ from outweigh.estimators.preparation import (
 from outweigh.estimators.reference import whitener_on
 from outweigh.forms import Form
 from outweigh.moments import Rows
+from outweigh.moments.dense import INFINITE
 from outweigh.moments.span import column_energy, in_memory, in_span
 from outweigh.protocols import Array, Indices, Samples
 from outweigh.pruning import midmean, pruned_rows
-from outweigh.scaling import looks_unit_noise, robust_scales
+from outweigh.scaling import looks_unit_noise, robust_scales, sorted_columns
 from outweigh.separation import Cut, weighted_quantile
 
 __all__ = ["Coordinates", "PCASpace", "is_white", "prepare_pca", "screened", "spanned"]
@@ -129,10 +130,19 @@ def prepare_pca(
     # About a given origin a constant varies too, unless it is zero.
     columns = np.flatnonzero(seen.varies if centred else seen.varies | (seen.first != 0.0))
     part, weight = spread_rows(rows, sample_weight, seen.keys, rows_for_scale(columns.size))
-    standardizer = _standardizer(part[:, columns], weight, scale, centred, columns)
+    part = part if columns.size == part.shape[1] else part[:, columns]
+    # Sorting is most of the work here: the scales and the origin share one.
+    ranked = sorted_columns(part) if np.ptp(weight) == 0 else None
+    scales = robust_scales(part, weight, ranked)
+    standardizer = _standardizer(part, weight, scale, centred, columns, scales, ranked)
+    del ranked
     if covariance is not None:
         standardizer = replace(standardizer, whitener=whitener_on(covariance, columns))
-    level = _noise_level(standardizer.apply(part), weight)
+        part = np.clip(standardizer.standardize(part), -INFINITE, INFINITE)
+        scales = robust_scales(part, weight)
+    else:
+        scales = scales[0] / standardizer.scale, scales[1] / standardizer.scale
+    level = _noise_level(*scales, part, standardizer)
     if not _SMALLEST_LEVEL < float(np.max(level * standardizer.scale)) < _LARGEST_LEVEL:
         raise ValueError(
             f"X: its typical spread is {float(np.max(level * standardizer.scale)):.1e}, whose "
@@ -203,7 +213,7 @@ def is_white(moment: Array, n_samples: float, n_features: int, n_components: int
     vectors = top_eigenvectors(moment, aside, rough=True)
     spikes = np.einsum("ij,ij->j", vectors, moment @ vectors)
     total = float(np.trace(moment) - spikes.sum())
-    squares = float(np.square(moment).sum() - np.square(spikes).sum())
+    squares = float(np.vdot(moment, moment) - np.square(spikes).sum())
     if total <= 0.0:
         return False
     # In units of the noise level; strong components common to all columns raise that far above.
@@ -213,27 +223,37 @@ def is_white(moment: Array, n_samples: float, n_features: int, n_components: int
 
 
 def _standardizer(
-    part: Array, sample_weight: Array, scale: str | Array | None, centred: bool, columns: Indices
+    part: Array,
+    sample_weight: Array,
+    scale: str | Array | None,
+    centred: bool,
+    columns: Indices,
+    robust: tuple[Array, Array],
+    ranked: Array | None,
 ) -> Standardizer:
     """Return the map to scaled columns about a robust centre, or about zero."""
     scales = np.ones(columns.size)
     if isinstance(scale, str):
-        by_deviation, by_deciles = robust_scales(part, sample_weight)
+        by_deviation, by_deciles = robust
         if scale == "mad" or not looks_unit_noise(by_deviation, by_deciles):
             fallback = np.where(by_deciles > 0, by_deciles, 1.0)
             scales = np.where(by_deviation > 0, by_deviation, fallback)
     elif scale is not None:
         scales = np.asarray(scale, dtype=np.float64)[columns]
-    origin = midmean(part, sample_weight) if centred else np.zeros(columns.size)
+    origin = midmean(part, sample_weight, ranked) if centred else np.zeros(columns.size)
     return Standardizer(columns, origin, scales)
 
 
-def _noise_level(rows: Array, sample_weight: Array) -> float:
-    """Return the typical deviation of a column."""
-    by_deviation, by_deciles = robust_scales(rows, sample_weight)
+def _noise_level(
+    by_deviation: Array, by_deciles: Array, part: Array, standardizer: Standardizer
+) -> float:
+    """Return the typical deviation of a column in the units of the standardizer."""
     for scales in (by_deviation, by_deciles):
-        if np.count_nonzero(scales) > rows.shape[1] // 2:
+        if np.count_nonzero(scales) > part.shape[1] // 2:
             return float(np.median(scales[scales > 0]))
+    rows = part
+    if standardizer.whitener is None:
+        rows = np.clip(standardizer.standardize(part), -INFINITE, INFINITE)
     spread = rows.max(axis=0) - rows.min(axis=0)
     positive = np.concatenate([by_deciles[by_deciles > 0], spread[spread > 0]])
     return float(min(np.median(positive), 1e100)) if positive.size else 1.0

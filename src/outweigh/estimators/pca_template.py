@@ -100,7 +100,8 @@ class ComponentsEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Rob
         self.n_iter_ = found.n_iter
         self.trace_ = found.trace
         self._row_score = found.score
-        self._set_offset(rows.map(self._row_score), sample_weight, positive)
+        scores = rows.map(self._row_score) if found.scores is None else found.scores
+        self._set_offset(scores, sample_weight, positive)
 
     def _set_components(self, found: FittedPCA, sample_weight: Array, n_features: int) -> None:
         standardizer, weights = found.standardizer, found.weights
@@ -274,7 +275,11 @@ class DistanceOf:
 
 
 def _within_range(rows: NDArray[np.floating]) -> Array:
-    return np.asarray(np.clip(rows, -_LARGEST, _LARGEST), dtype=np.float64)
+    values = np.asarray(rows, dtype=np.float64)
+    # Looking is quicker than a copy.
+    if values.min(initial=0.0) >= -_LARGEST and values.max(initial=0.0) <= _LARGEST:
+        return values
+    return np.clip(values, -_LARGEST, _LARGEST)
 
 
 def _completed(rows: Array, count: int) -> Array:

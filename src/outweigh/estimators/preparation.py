@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from outweigh.moments import Rows
 from outweigh.moments.dense import INFINITE
-from outweigh.moments.rows import Overview
+from outweigh.moments.rows import ArrayRows, Overview
 from outweigh.protocols import Array, Samples
 from outweigh.pruning import midmean, pruned_rows, pruning_radius_sq
 from outweigh.scaling import looks_unit_noise, plausibly_unit, robust_scales
@@ -70,7 +70,9 @@ class Standardizer:
             if np.any(self.origin != 0.0):
                 part = np.subtract(part, self.origin, dtype=np.float64)
             if np.any(self.scale != 1.0):
-                part = np.divide(part, self.scale, dtype=np.float64)
+                # What was shifted is a copy, which can be written to.
+                out = part if np.any(self.origin != 0.0) else None
+                part = np.divide(part, self.scale, out=out, dtype=np.float64)
         if self.whitener is not None:
             part = np.clip(part, -INFINITE, INFINITE) @ self.whitener
         return np.asarray(part, dtype=np.float64)
@@ -95,6 +97,9 @@ class Prepared:
     samples: Samples
     radius_sq: float
     far: Array
+    _without: list[tuple[NDArray[np.intp], Samples]] = field(
+        default_factory=list, init=False, repr=False
+    )
 
     @property
     def anchor(self) -> Array:
@@ -190,8 +195,12 @@ def without_pruned(prepared: Prepared, pruned: NDArray[np.intp]) -> Samples:
     if pruned.size == 0:
         refuse_huge(prepared.far)
         return prepared.samples
-    refuse_huge(np.delete(prepared.far, pruned))
-    return prepared.samples.without(pruned)
+    known = prepared._without
+    if not known or not np.array_equal(known[0][0], pruned):
+        refuse_huge(np.delete(prepared.far, pruned))
+        # The last is kept: the same rows are often pruned under several bounds.
+        known[:] = [(pruned, prepared.samples.without(pruned))]
+    return known[0][1]
 
 
 def refuse_huge(squared_distances: Array) -> None:
@@ -227,6 +236,8 @@ def spread_rows(rows: Rows, sample_weight: Array, keys: Array, count: int) -> tu
     """
     total = float(sample_weight.sum())
     if total <= count:
+        if isinstance(rows, ArrayRows):
+            return rows.array, sample_weight
         return rows.take(np.arange(rows.shape[0])), sample_weight
     # Huge values make projections infinite; their order among themselves is no matter.
     order = np.argsort(np.nan_to_num(keys, nan=np.inf), kind="stable")

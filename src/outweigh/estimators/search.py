@@ -34,7 +34,7 @@ from outweigh.solvers import (
 )
 from outweigh.solvers.working_set import POLISHED_MAY_SCORE, Polish
 
-__all__ = ["SOLVERS", "SearchOptions", "find_weights", "floor_at"]
+__all__ = ["SOLVERS", "SearchOptions", "find_weights", "floor_at", "is_clean"]
 
 SOLVERS = ("polyak", "backtracking", "constant", "mirror")
 
@@ -91,6 +91,7 @@ def find_weights(
     *,
     polish: Polish | None = None,
     coordinates: Indices | None = None,
+    earlier: Result | None = None,
 ) -> Result:
     """Descend from the reference weights to the level of clean data, or as far as it goes.
 
@@ -105,17 +106,22 @@ def find_weights(
         From the weights of a descent to weights that may be better; kept where they verify.
     coordinates : ndarray of int, optional
         Features known to carry evidence, for the first descent on a working set.
+    earlier : Result, optional
+        Of a descent over a larger set of weights, from whose end this one sets out. The forces of
+        both led to where it ends.
 
     Returns
     -------
     Result
     """
     start = domain.reference()
+    begin = start if earlier is None else domain.project(earlier.weights)
     update = _update(options, domain)
     if _use_working_set(objective, options):
-        return _descend_in_rounds(
-            objective, domain, options, update, start, callback, polish, coordinates
+        found = _descend_in_rounds(
+            objective, domain, options, update, start, begin, callback, polish, coordinates
         )
+        return found if earlier is None else _after(earlier, found)
 
     objective = replace(objective, samples=objective.samples.at_hand())
 
@@ -127,15 +133,29 @@ def find_weights(
     found = descend(
         _spread_over_ties(objective, domain, options, start),
         update,
-        _rule(objective, domain, options, start, objective),
-        start,
+        _rule(objective, domain, options, begin, objective),
+        begin,
         max_iter=options.max_iter,
         reached=reached,
         callback=callback,
     )
+    found = found if earlier is None else _after(earlier, found)
     if polish is None or found.weights is start:
         return found
     return _polished(found, polish, objective, domain, options)
+
+
+def _after(earlier: Result, found: Result) -> Result:
+    """Return a result with the forces of the descent before it added to its own."""
+    pushed = None
+    if earlier.pushed is not None and found.pushed is not None:
+        pushed = earlier.pushed + found.pushed
+    return replace(
+        found,
+        force=earlier.force + found.force,
+        drift=earlier.drift + found.drift,
+        pushed=pushed,
+    )
 
 
 def _polished(
@@ -167,6 +187,7 @@ def _descend_in_rounds(
     options: SearchOptions,
     update: Update,
     start: Array,
+    begin: Array,
     callback: Callback | None,
     polish: Polish | None,
     coordinates: Indices | None,
@@ -201,8 +222,19 @@ def _descend_in_rounds(
     def exhausted() -> bool:
         return spent >= options.max_iter
 
-    rounds = WorkingSet(options.working_set, initial=coordinates)
+    rounds = WorkingSet(options.working_set, initial=coordinates, begin=begin)
     return descend_on_working_set(objective, inner, start, reached, rounds, polish, exhausted)
+
+
+def is_clean(
+    value: float,
+    weights: Array,
+    objective: MomentObjective,
+    domain: CappedSimplex,
+    options: SearchOptions,
+) -> bool:
+    """Whether a full value at weights that have moved is at the clean level."""
+    return value <= _ABOVE_MEDIAN * floor_at(objective, domain, weights, options.kurtosis).median
 
 
 class _NearOrSlow:

@@ -96,6 +96,7 @@ def find_weighting(
             callback,
             polish=separator,
             coordinates=result.coordinates if _moved(result) else None,
+            earlier=result if _on_all_features(result) else None,
         )
     certificate = _certificate(objective, domain, result, bound, options.kurtosis)
     score, scores = row_score(
@@ -162,6 +163,12 @@ def _with_kurtosis(
 
 def _moved(result: Result) -> bool:
     return result.force.n_features > 0 and not result.force.is_zero
+
+
+def _on_all_features(result: Result) -> bool:
+    """Whether the last steps of a descent, if any, were on all features, and so costly."""
+    everywhere = result.coordinates is None or result.coordinates.size == result.force.n_features
+    return _moved(result) and everywhere
 
 
 def _certificate(

@@ -6,12 +6,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from outweigh.forms import Form
 from outweigh.moments.matrices import ArrayMoment, BlockedMoment, subtract_reference
 from outweigh.moments.screened import ScreenedMoment, SharedMoment, TiledMoment
-from outweigh.moments.second_moment import LastSecondMoment, block_rows, second_moment
+from outweigh.moments.second_moment import (
+    LastSecondMoment,
+    SecondMoments,
+    block_rows,
+    second_moment,
+)
 from outweigh.protocols import Array, Foresight, Indices, MomentMatrix, Reference
 
 __all__ = ["INFINITE", "DenseSamples", "kurtosis_spacing", "median_kurtosis"]
@@ -26,6 +32,8 @@ _ALWAYS = 64 * 2**20
 _BLOCK_SIZE = 512
 # Values combined at once where a temporary of the size of X would be wasteful: they stay in cache.
 _CHUNK = 1 << 15
+# Entries of a form up to which it is quicker to add up their products one by one.
+_FEW_ENTRIES = 4
 # Multiplications above which changing the last moment matrix beats summing a new one.
 _UPDATE_ABOVE = 5e7
 # What a sum of n products in single precision loses, relative to the largest diagonal entry: each
@@ -58,8 +66,9 @@ class DenseSamples:
 
     array: NDArray[np.float64]
     memory_budget: int | None = None
-    _last: LastSecondMoment = field(default_factory=LastSecondMoment, init=False, repr=False)
+    _known: SecondMoments = field(default_factory=SecondMoments, init=False, repr=False)
     _screen: LastSecondMoment = field(default_factory=LastSecondMoment, init=False, repr=False)
+    _spare: LastSecondMoment = field(default_factory=LastSecondMoment, init=False, repr=False)
     _mean: list[tuple[Array, Array]] = field(default_factory=list, init=False, repr=False)
 
     @property
@@ -102,34 +111,45 @@ class DenseSamples:
             mu_w when it is known already.
         single_precision : bool, default=False
             Return a `ScreenedMoment`: summed in float32, in half the time, with a way to read any
-            part in float64.
+            part in float64. Where the moments are known in float64, those.
         """
         if centred and mean is None:
             mean = self.mean(weights)
         mean = mean if centred else None
         exact = BlockedMoment(self.array, weights, mean, reference, _BLOCK_SIZE)
         if single_precision:
-            return self._screened(weights, mean, reference, exact)
+            known = self._known.find(weights)
+            if known is None:
+                return self._screened(weights, mean, reference, exact)
+            self._finish(known, mean, reference)
+            return ArrayMoment(known)
         if not self._holds(np.float64):
             return exact
-        # What is remembered beside the matrix is small beside X, or not worth its memory; and
-        # where a sum is quick, finding out what changed is not.
-        small = 4 * self.n_features <= self.n_samples
-        if small and self.n_samples * self.n_features**2 > _UPDATE_ABOVE:
-            array = self._last.updated(self.array, weights, np.float64)
+        if self.remembers_moments:
+            array = self._known.get(self.array, weights)
         else:
             array = second_moment(self.array, weights, np.float64)
         self._finish(array, mean, reference)
         return ArrayMoment(array)
 
+    @property
+    def remembers_moments(self) -> bool:
+        """Whether moments in float64 that were asked for once cost little from then on."""
+        # What is remembered beside the matrix is small beside X, or not worth its memory; and
+        # where a sum is quick, finding out what changed is not.
+        if self.n_samples * self.n_features**2 <= _UPDATE_ABOVE:
+            return False
+        return 4 * self.n_features <= self.n_samples and self._holds(np.float64)
+
     def _screened(
         self, weights: Array, mean: Array | None, reference: Reference, exact: BlockedMoment
     ) -> ScreenedMoment:
         screen: SharedMoment | TiledMoment
-        if self._holds(np.float32):
-            second = self._screen.shared(self.array, weights, np.float32)
+        source = self._source_for(weights) if self._holds(np.float32) else None
+        if source is not None:
+            second = source.shared(self.array, weights, np.float32)
             largest = float(np.diagonal(second).max())
-            screen = SharedMoment(self._screen, mean, reference, self._screen.version)
+            screen = SharedMoment(source, mean, reference, source.version)
         else:
             root = np.empty(self.array.shape, dtype=np.float32)
             for rows in self._chunks():
@@ -146,6 +166,17 @@ class DenseSamples:
         largest += float(np.max(np.abs(reference)))
         return ScreenedMoment(screen, exact, _SINGLE_ROUNDING * largest)
 
+    def _source_for(self, weights: Array) -> LastSecondMoment | None:
+        """Return which remembered matrix to change to these weights; None sums them in tiles.
+
+        A descent over a loose set of weights ends far from its start, and the next one sets out
+        from there again: the matrix of the start is worth keeping.
+        """
+        if not self._screen.keeps_from(weights, np.float32):
+            return self._screen
+        # Beside many rows a second matrix is small.
+        return self._spare if 2 * self.n_features <= self.n_samples else None
+
     def _finish(
         self, array: NDArray[np.floating], mean: Array | None, reference: Reference
     ) -> None:
@@ -155,7 +186,10 @@ class DenseSamples:
             for start in range(0, self.n_features, _BLOCK_SIZE):
                 rows = slice(start, start + _BLOCK_SIZE)
                 array[rows] -= short[rows, None] * short
-        subtract_reference(array, reference, np.arange(self.n_features))
+        if np.ndim(reference) == 0:
+            array.reshape(-1)[:: self.n_features + 1] -= reference
+        else:
+            subtract_reference(array, reference, np.arange(self.n_features))
 
     def _holds(self, dtype: type[np.floating]) -> bool:
         """Whether a moment matrix, and the scaled rows that it is summed from, fit the budget."""
@@ -165,9 +199,9 @@ class DenseSamples:
         rows = self.n_features + block_rows(self.n_samples, self.n_features)
         return np.dtype(dtype).itemsize * self.n_features * rows <= budget
 
-    def _chunks(self) -> Iterator[slice]:
-        """Yield runs of rows whose values stay in cache."""
-        size = max(1, _CHUNK // max(self.n_features, 1))
+    def _chunks(self, n_values: int = _CHUNK) -> Iterator[slice]:
+        """Yield runs of rows of about so many values."""
+        size = max(1, n_values // max(self.n_features, 1))
         for start in range(0, self.n_samples, size):
             yield slice(start, min(start + size, self.n_samples))
 
@@ -176,7 +210,10 @@ class DenseSamples:
         result = np.zeros(self.n_samples) if drift is None else -self.project(drift)
         if form.strengths.size:
             result += (self.array @ form.directions) ** 2 @ form.strengths
-        if form.values.size:
+        if 0 < form.values.size <= _FEW_ENTRIES:
+            for row, col, value in zip(form.rows, form.cols, form.values, strict=True):
+                result += value * self.array[:, row] * self.array[:, col]
+        elif form.values.size:
             result += self._sparse_quadratic(form)
         return result
 
@@ -188,8 +225,7 @@ class DenseSamples:
         rows, cols = np.flatnonzero(in_rows), np.flatnonzero(in_cols)
         # A dense product wastes multiplications on zeros but runs a hundred times faster each.
         if rows.size * cols.size > 100 * form.values.size:
-            product = np.asarray((form.entries @ self.array.T).T)
-            return np.asarray(np.einsum("ij,ij->i", product, self.array))
+            return self._scattered_quadratic(form, rows, cols)
         few, many = (form.rows, form.cols) if rows.size <= cols.size else (form.cols, form.rows)
         if rows.size > cols.size:
             rows, cols = cols, rows
@@ -201,6 +237,18 @@ class DenseSamples:
         left = self.array if whole else np.take(self.array, cols, axis=1)
         right = self.array if rows.size == d else np.take(self.array, rows, axis=1)
         return np.asarray(np.einsum("ij,ij->i", left @ block, right))
+
+    def _scattered_quadratic(self, form: Form, rows: Indices, cols: Indices) -> Array:
+        """Return x_i'Ex_i for entries E in these rows and columns, most of them zero."""
+        places = np.searchsorted(rows, form.rows), np.searchsorted(cols, form.cols)
+        entries = sp.csr_array((form.values, places), shape=(rows.size, cols.size))
+        result = np.empty(self.n_samples)
+        # A sparse product reads columns: a few rows at a time are turned over within the cache.
+        for chunk in self._chunks(8 * _CHUNK):
+            part = self.array[chunk]
+            product = np.asarray(entries @ np.take(part, cols, axis=1).T)
+            np.einsum("ji,ij->i", product, np.take(part, rows, axis=1), out=result[chunk])
+        return result
 
     def project(self, vectors: Array) -> Array:
         """Return X V."""

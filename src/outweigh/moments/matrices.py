@@ -8,12 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from outweigh.protocols import Array, Indices, Reference
+from outweigh.protocols import Array, Indices, MomentMatrix, Reference
 
 __all__ = [
     "ArrayMoment",
     "BlockedMoment",
     "apply_reference",
+    "as_array",
     "reference_block",
     "reference_diagonal",
     "restrict_reference",
@@ -61,7 +62,9 @@ class ArrayMoment:
 
     def restrict(self, indices: Indices) -> Array:
         """Return the block on the named coordinates."""
-        return self.array[np.ix_(indices, indices)].astype(np.float64)
+        if _is_everything(indices, self.n_features):
+            return self.array.astype(np.float64)
+        return self.array[np.ix_(indices, indices)].astype(np.float64, copy=False)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -129,6 +132,18 @@ class BlockedMoment:
         if self.mean is not None:
             block -= np.outer(self.mean[indices], self.mean[indices])
         return np.asarray(block - reference_block(self.reference, indices))
+
+
+def as_array(matrix: MomentMatrix) -> Array:
+    """Return the whole of a matrix that is not needed again: the array may be its own."""
+    if isinstance(matrix, ArrayMoment):
+        return matrix.array.astype(np.float64, copy=False)
+    return matrix.restrict(np.arange(matrix.n_features))
+
+
+def _is_everything(indices: Indices, n_features: int) -> bool:
+    """Whether the indices name all coordinates in order."""
+    return indices.size == n_features and bool(np.all(indices == np.arange(n_features)))
 
 
 def reference_block(reference: Reference, indices: Indices) -> Array:

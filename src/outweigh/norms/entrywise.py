@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from outweigh.forms import Form, sum_at
+from outweigh.moments.matrices import ArrayMoment
 from outweigh.norms.screening import ArrayBlock, largest_entries, row_energies, screened
 from outweigh.protocols import Array, Inspection, Maximum, MomentMatrix
 from outweigh.selection import top_k_indices, top_k_per_row
@@ -85,6 +86,8 @@ class RowwiseLargest:
             next in line are about as likely to hold evidence.
         """
         k = min(self.n_nonzero, matrix.n_features)
+        if isinstance(matrix, ArrayMoment) and k == 1 and n_rows == 0:
+            return _single_entry(matrix)
         screen, rounding = screened(matrix)
         energy = row_energies(screen, k)
         if not np.isfinite(energy).all():
@@ -139,6 +142,16 @@ class LargestEntries:
         energy = sum_at(form.rows, form.values**2, matrix.n_features)
         rows = top_k_indices(energy, min(n_rows, int(np.count_nonzero(energy))))
         return Inspection(maximum, rows, np.asarray(matrix.rows(rows), dtype=np.float64))
+
+
+def _single_entry(matrix: ArrayMoment) -> Inspection:
+    """Return the maximum for k = 1, one entry of the matrix, without the general selection."""
+    array = np.asarray(matrix.array, dtype=np.float64)
+    place = int(np.argmax(np.abs(array)))
+    row, col = np.divmod(np.array([place]), array.shape[1])
+    found = _normalised(matrix.n_features, row, col, array[row, col])
+    nothing = np.empty(0, dtype=np.intp)
+    return Inspection(found, nothing, array[nothing])
 
 
 def _within_rounding(energy: Array, wanted: int, k: int, rounding: float) -> NDArray[np.intp]:

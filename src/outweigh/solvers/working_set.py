@@ -58,6 +58,8 @@ class WorkingSet:
         names new features.
     initial : ndarray of int, optional
         Features known to carry evidence: the first descent runs on them without a pass before it.
+    begin : ndarray of shape (n,), optional
+        Weights to begin from, found by another descent; by default the untouched ones.
     """
 
     n_coordinates: int
@@ -65,6 +67,7 @@ class WorkingSet:
     max_rounds: int = 8
     sufficient_decrease: float = 0.03
     initial: Indices | None = None
+    begin: Array | None = None
 
 
 def descend_on_working_set(
@@ -84,6 +87,7 @@ def descend_on_working_set(
     inner : callable
         Solves the restricted problem.
     start : ndarray of shape (n,)
+        The untouched weights.
     reached : callable
         Whether a full value at given weights is at the clean level.
     working_set : WorkingSet
@@ -100,7 +104,8 @@ def descend_on_working_set(
     """
     if working_set.max_rounds < 1:
         raise ValueError("max_rounds must be at least 1")
-    rounds = _Rounds(objective, inner, start)
+    begin = start if working_set.begin is None else working_set.begin
+    rounds = _Rounds(objective, inner, begin)
     if working_set.initial is not None:
         rounds.descend_on(working_set.initial)
     best: Result | None = None
