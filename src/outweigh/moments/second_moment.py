@@ -19,7 +19,7 @@ _VALUES_IN_CACHE = 1 << 17
 # Below this share of rows with a weight, gathering them costs less than multiplying zeros.
 _GATHER_BELOW = 0.7
 # Beyond this share of rows whose weight changed, starting anew is as cheap as an update.
-_UPDATE_BELOW = 0.6
+_UPDATE_BELOW = 0.5
 # Columns multiplied at once where a second array of the size of the product would be wasteful.
 _TILE = 1024
 # Weights this close, relative to the largest, have the same moments to the last digit.
