@@ -23,6 +23,7 @@ __all__ = [
     "Callback",
     "Evaluation",
     "Foresight",
+    "HeldMatrix",
     "Indices",
     "Inspection",
     "Iterate",
@@ -123,6 +124,16 @@ class ScreenedMatrix(MomentMatrix, Protocol):
     @property
     def rounding(self) -> float:
         """By how much an entry of the copy may be off."""
+        ...
+
+
+@runtime_checkable
+class HeldMatrix(Protocol):
+    """A moment matrix that exists as an array."""
+
+    @property
+    def array(self) -> NDArray[np.floating]:
+        """The matrix, shape (d, d)."""
         ...
 
 

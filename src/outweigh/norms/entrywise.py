@@ -14,9 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from outweigh.forms import Form, sum_at
-from outweigh.moments.matrices import ArrayMoment
 from outweigh.norms.screening import ArrayBlock, largest_entries, row_energies, screened
-from outweigh.protocols import Array, Inspection, Maximum, MomentMatrix
+from outweigh.protocols import Array, HeldMatrix, Inspection, Maximum, MomentMatrix
 from outweigh.selection import top_k_indices, top_k_per_row
 
 __all__ = ["LargestEntries", "RowwiseLargest", "VectorLargest"]
@@ -86,7 +85,7 @@ class RowwiseLargest:
             next in line are about as likely to hold evidence.
         """
         k = min(self.n_nonzero, matrix.n_features)
-        if isinstance(matrix, ArrayMoment) and k == 1 and n_rows == 0:
+        if k == 1 and n_rows == 0 and isinstance(matrix, HeldMatrix):
             return _single_entry(matrix)
         screen, rounding = screened(matrix)
         energy = row_energies(screen, k)
@@ -144,12 +143,12 @@ class LargestEntries:
         return Inspection(maximum, rows, np.asarray(matrix.rows(rows), dtype=np.float64))
 
 
-def _single_entry(matrix: ArrayMoment) -> Inspection:
+def _single_entry(matrix: HeldMatrix) -> Inspection:
     """Return the maximum for k = 1, one entry of the matrix, without the general selection."""
     array = np.asarray(matrix.array, dtype=np.float64)
     place = int(np.argmax(np.abs(array)))
     row, col = np.divmod(np.array([place]), array.shape[1])
-    found = _normalised(matrix.n_features, row, col, array[row, col])
+    found = _normalised(array.shape[1], row, col, array[row, col])
     nothing = np.empty(0, dtype=np.intp)
     return Inspection(found, nothing, array[nothing])
 
