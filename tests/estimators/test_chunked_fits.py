@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-import outweigh
 from outweigh import RobustMean, RobustPCA, RobustSparseMean, RobustSparsePCA
 from outweigh.adversaries import ADVERSARIES
 from outweigh.estimators.base import RobustEstimator
@@ -51,6 +50,7 @@ LAYOUTS: dict[str, Callable[[Array], da.Array]] = {
     "five": lambda X: da.from_array(X, chunks=(-(-len(X) // 5), -1)),
     "fifty": lambda X: da.from_array(X, chunks=(-(-len(X) // 50), -1)),
     "uneven, the last of one row": uneven,
+    "empty chunks": lambda X: da.from_array(X, chunks=((0, 300, 0, len(X) - 300, 0), X.shape[1])),
     "columns too": lambda X: da.from_array(X, chunks=(100, 7)),
 }
 
@@ -153,12 +153,13 @@ def test_rows_of_1e300_give_the_same_answer(name: str) -> None:
 
 
 @every_estimator
-def test_sample_weights_give_the_same_answer(name: str) -> None:
+@pytest.mark.parametrize("layout", ["five", "empty chunks"])
+def test_sample_weights_give_the_same_answer(name: str, layout: str) -> None:
     X = data_for(name)
     weight = np.arange(N) % 3 * 1.0
     with dask.config.set(IN_CHUNKS):
         given = da.from_array(weight, chunks=100)
-        chunked = ESTIMATORS[name]().fit(da.from_array(X, chunks=(280, D)), sample_weight=given)
+        chunked = ESTIMATORS[name]().fit(LAYOUTS[layout](X), sample_weight=given)
     assert_same(chunked, ESTIMATORS[name]().fit(X, sample_weight=weight))
 
 
@@ -343,6 +344,101 @@ def test_a_refit_that_fails_leaves_the_fit_before() -> None:
     assert not hasattr(est, "n_passes_")
 
 
+def test_passes_are_forgotten_by_a_fit_in_memory() -> None:
+    est = RobustMean().fit(da.from_array(contaminated(), chunks=(300, D)))
+    assert est.n_passes_
+    assert not hasattr(est.fit(contaminated()), "n_passes_")
+
+
+@every_estimator
+@pytest.mark.parametrize("method", ["score_samples", "predict", "explain", "reweighted_mean"])
+def test_nan_is_refused_by_every_method(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, method: str
+) -> None:
+    est = ESTIMATORS[name]().fit(data_for(name))
+    if not hasattr(est, method):
+        pytest.skip("means only")
+    bad = _with_nan(data_for(name))
+    np.save(tmp_path / "rows.npy", bad)
+    monkeypatch.setattr(rows_module, "GATHERED_BYTES", 1000)
+    with pytest.raises(ValueError, match="row 731, column 3"):
+        getattr(est, method)(np.load(tmp_path / "rows.npy", mmap_mode="r"))
+    with pytest.raises(ValueError, match="NaN or infinity"):
+        np.asarray(getattr(est, method)(da.from_array(bad, chunks=(100, D))))
+
+
+def test_certify_refuses_nan_in_chunks() -> None:
+    est = RobustMean().fit(contaminated())
+    with pytest.raises(ValueError, match="row 731, column 3"):
+        est.certify(da.from_array(_with_nan(contaminated()), chunks=(100, D)))
+
+
+def test_a_file_that_is_gone_is_not_a_lost_scheduler() -> None:
+    def read(block: Array) -> Array:
+        raise FileNotFoundError("part-2 is gone")
+
+    X = da.from_array(contaminated(), chunks=(300, D))
+    X = X.map_blocks(read, dtype=float, meta=np.empty((0, 0)))
+    with pytest.raises(RuntimeError, match=r"could not be read.*part-2 is gone"):
+        RobustMean().fit(X)
+
+
+OTHER_KINDS: dict[str, tuple[Callable[[], object], str]] = {
+    "a bag": (lambda: pytest.importorskip("dask.bag").from_sequence([1, 2]), "only arrays"),
+    "complex": (lambda: da.ones((9, D), chunks=3, dtype=complex), "real numbers"),
+    "objects": (lambda: da.from_array(np.ones((9, D), dtype=object), chunks=3), "real numbers"),
+    "three dimensions": (lambda: da.ones((9, D, 2), chunks=3), "two dimensions"),
+    "a vector": (lambda: da.ones(9, chunks=3), "two dimensions"),
+    "no columns": (lambda: da.ones((9, 0), chunks=3), "minimum of 1"),
+}
+
+
+@pytest.mark.parametrize("kind", OTHER_KINDS)
+def test_scores_refuse_what_a_fit_refuses(kind: str) -> None:
+    make, message = OTHER_KINDS[kind]
+    est = RobustMean().fit(contaminated())
+    with pytest.raises((TypeError, ValueError), match=message):
+        est.score_samples(make())
+    with pytest.raises((TypeError, ValueError), match=message):
+        RobustMean().fit(make())
+
+
+def test_unknown_row_chunks_are_scored_lazily_even_in_column_chunks() -> None:
+    X = contaminated()
+    est = RobustMean().fit(X)
+    filtered = _filtered(X).rechunk({1: 5})
+    np.testing.assert_allclose(est.score_samples(filtered).compute(), est.score_samples(X))
+
+
+def test_single_precision_is_kept_and_summed_in_double(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    X = contaminated().astype(np.float32)
+    mean = RobustMean().fit(X)
+    lazy = mean.reweighted_mean(da.from_array(X, chunks=(100, D)))
+    np.testing.assert_allclose(lazy.compute(), mean.reweighted_mean(X), rtol=1e-12)
+    pca = RobustPCA().fit(X)
+    np.save(tmp_path / "rows.npy", X)
+    monkeypatch.setattr(rows_module, "GATHERED_BYTES", 1000)
+    stored = np.load(tmp_path / "rows.npy", mmap_mode="r")
+    assert pca.transform(stored).dtype == pca.transform(X).dtype == np.float32
+
+
+def test_nullable_columns_become_numbers() -> None:
+    pd = pytest.importorskip("pandas")
+    dd = pytest.importorskip("dask.dataframe")
+    frame = pd.DataFrame(contaminated(), columns=[f"x{j}" for j in range(D)])
+    nullable = dd.from_pandas(frame.astype("Float64"), npartitions=3)
+    assert_same(RobustMean().fit(nullable), RobustMean().fit(frame))
+
+
+def test_where_no_row_is_trusted_there_is_no_mean() -> None:
+    est = RobustSparseMean(3).fit(contaminated())
+    found = est.reweighted_mean(np.full((5, D), 1e6))
+    assert np.isnan(found[est.support_]).all()
+    assert np.count_nonzero(np.isnan(found)) == 3
+
+
 def test_another_number_of_columns_is_refused() -> None:
     est = RobustMean().fit(contaminated())
     with pytest.raises(ValueError, match="features"):
@@ -359,4 +455,3 @@ def test_the_library_does_not_import_dask_by_itself() -> None:
         "assert 'dask' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
-    assert outweigh.__version__

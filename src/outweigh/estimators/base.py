@@ -61,8 +61,8 @@ class RobustEstimator(OutlierMixin, BaseEstimator):
         ----------
         X : array-like of shape (n_samples, n_features)
             Also a pandas or polars DataFrame, a `numpy.memmap`, or a Dask array or DataFrame,
-            which is read in a few passes and never held as a whole. The means also take matrices
-            and arrays of `scipy.sparse`, which are never made dense as a whole.
+            which is read in passes and held as a whole only within a budget. The means also take
+            matrices and arrays of `scipy.sparse`, which are never made dense as a whole.
         y : ignored
         sample_weight : array-like of shape (n_samples,), optional
             Nonnegative; an integer weight equals that many copies of the row, so weights that
@@ -74,6 +74,7 @@ class RobustEstimator(OutlierMixin, BaseEstimator):
             Unchanged if the fit fails.
         """
         before = dict(vars(self))
+        self.__dict__.pop("n_passes_", None)
         try:
             self._validate_params()
             rows, weight = self._validate_rows(X, sample_weight)

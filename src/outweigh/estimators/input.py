@@ -13,7 +13,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from outweigh.moments import ArrayRows, Rows, SparseRows
-from outweigh.moments.rows import chunked_rows, is_dask, is_on_disk, map_lazily
+from outweigh.moments.rows import chunked_rows, is_dask, is_on_disk, map_lazily, refuse_other_dask
 from outweigh.protocols import Array
 
 __all__ = ["each_block", "each_row", "open_rows", "sample_weights"]
@@ -117,7 +117,8 @@ def each_block(
 
 
 def n_columns_of(X: Any) -> int:
-    """Return the number of columns of a dask collection, or say that it is not known."""
+    """Return the number of columns of a table of Dask, or say that it is not known."""
+    refuse_other_dask(X)
     n_features = X.shape[1]
     if np.isnan(n_features):
         raise ValueError("X: its number of columns is unknown; call X.compute_chunk_sizes() first")

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
 from outweigh import objectives
@@ -325,8 +325,8 @@ class RobustSparseMean(MeanEstimator):
         return rows, weight
 
     @property
-    def _nonzero(self) -> Array:
-        return np.asarray(self.location_ != 0.0, dtype=np.float64)
+    def _nonzero(self) -> NDArray[np.bool_]:
+        return np.asarray(self.location_ != 0.0)
 
     def _read_out(self, mean: Array, standardizer: Standardizer, n_effective: float) -> Array:
         z = mean / standardizer.scale

@@ -134,6 +134,9 @@ class MeanEstimator(RobustEstimator):
                 f"X must hold the {self.weights_.size} rows of the fit; got {rows.shape[0]}"
             )
         positive = weight > 0
+        if rows.n_passes is not None:
+            # Rows in chunks are checked as they are looked over.
+            rows.overview(np.zeros(rows.shape[1]))
         prepared = prepare(
             rows.select(positive), weight[positive], self._score.standardizer, self._centre
         )
@@ -173,13 +176,15 @@ class MeanEstimator(RobustEstimator):
         sums = TrustedSums(self._score, self.offset_, self.location_)
         parts = each_block(self, X, sums, self.location_.size + 1)
         total = parts.sum(axis=0)
-        mean: Array = (self.location_ + total[:-1] / total[-1]) * self._nonzero
-        return mean
+        with np.errstate(invalid="ignore"):
+            # Not a number where no row is trusted.
+            mean: Array = self.location_ + total[:-1] / total[-1]
+        return np.where(self._nonzero, mean, 0.0)
 
     @property
-    def _nonzero(self) -> Array:
-        """One where the estimate may differ from zero, else zero."""
-        return np.ones(self.location_.size)
+    def _nonzero(self) -> NDArray[np.bool_]:
+        """Where the estimate may differ from zero."""
+        return np.ones(self.location_.size, dtype=np.bool_)
 
     @property
     def _scorer(self) -> Callable[[NDArray[np.float64]], Array]:

@@ -21,7 +21,6 @@ __all__ = ["RowScore", "row_score"]
 _DISTANCE_GAIN = 20.0
 _LOSS_GAIN = 3.0
 _HALF = 0.5
-# What a separating cut takes from a row one deviation beyond it, in units of a row's weight.
 # A feature in which a row's squared deviation is below this share of its largest hardly counts.
 _SMALL = 0.05
 _ORDER_GAIN = 1e-3

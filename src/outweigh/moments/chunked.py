@@ -174,7 +174,8 @@ class ChunkedSamples:
         found = np.empty(self.n_samples)
         total = self._scan(kernels.distances, shared, own, "squared distances", found)
         if radius_sq is not None and weights is not None:
-            self._moments.remember(np.where(found <= radius_sq, weights, 0.0), MomentSums(*total))
+            kept = np.where(found <= radius_sq, weights, 0.0)
+            self._moments.remember(kept, MomentSums(*total), self.chunks.budget)
         return found
 
     def moment_rows(self, weights: Array, indices: Indices) -> Array:
@@ -207,7 +208,7 @@ class ChunkedSamples:
             shared = (self.transform, *self._what_to_sum)
             own = self._own(weights)
             known = MomentSums(*self._summed(kernels.moment_sums, shared, own, "second moments"))
-            self._moments.remember(weights, known)
+            self._moments.remember(weights, known, self.chunks.budget)
         return known
 
     def _gather(self, indices: Indices) -> None:
@@ -248,7 +249,7 @@ class ChunkedSamples:
         """Return where each chunk begins among the rows that count."""
         ends = np.cumsum(self.chunks.sizes)
         if self.keep is not None:
-            ends = np.cumsum(self.keep)[ends - 1]
+            ends = np.concatenate([[0], np.cumsum(self.keep)])[ends]
         return np.concatenate([[0], ends]).astype(np.intp)
 
     def _per_row(

@@ -67,11 +67,15 @@ class MomentMemory:
                 return sums.scaled(factor)
         return None
 
-    def remember(self, weights: Array, sums: MomentSums) -> None:
-        """Keep the moments of these weights; the first of all and the last few stay."""
+    def remember(self, weights: Array, sums: MomentSums, budget: int) -> None:
+        """Keep the moments of these weights; the first of all and the last few stay.
+
+        Their matrices together take no more than `budget` bytes, except that the last always stays.
+        """
         self._entries.append((weights.copy(), sums))
-        if len(self._entries) > _REMEMBERED:
-            del self._entries[1]
+        allowed = int(np.clip(budget // max(sums.second.nbytes, 1), 1, _REMEMBERED))
+        while len(self._entries) > allowed:
+            del self._entries[1 if allowed > 1 else 0]
 
 
 @dataclass(slots=True, eq=False)

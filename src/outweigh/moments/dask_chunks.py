@@ -1,4 +1,4 @@
-"""Dask arrays as chunks; the only file of the library that knows Dask."""
+"""Dask arrays as chunks; of the estimators and what they rest on, only this file knows Dask."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from uuid import uuid4
 import dask
 import dask.array as da
 import numpy as np
+from dask.base import get_scheduler
 from dask.delayed import Delayed, delayed
 from dask.utils import parse_bytes
 from numpy.typing import NDArray
@@ -25,7 +26,7 @@ from outweigh.moments.chunks import (
     batches,
 )
 
-__all__ = ["DaskChunks", "as_rows", "map_rows"]
+__all__ = ["DaskChunks", "as_rows", "map_rows", "refuse_other_kinds"]
 
 logger = logging.getLogger("outweigh")
 
@@ -36,8 +37,15 @@ class DaskChunks:
 
     Parameters
     ----------
-    array : dask.array.Array of shape (n, d)
-        Chunked along the rows only; see `as_rows`.
+    blocks : tuple of Delayed
+        One array of whole rows each.
+    sizes : tuple of int
+        Their rows.
+    n_features : int
+        Their columns.
+    budget : int
+        Bytes that may be gathered in one place.
+    log : PassLog
     """
 
     blocks: tuple[Delayed, ...]
@@ -102,9 +110,10 @@ class DaskChunks:
             _said(_step(None, block, kernel, common, Opaque(tuple(arguments))))
             for block, arguments in zip(self.blocks, own, strict=True)
         ]
-        if _on_cluster():
-            self.log("columns kept by the workers", len(blocks), True)
+        if _client() is not None:
+            ended = self.log("columns kept by the workers", len(blocks), True)
             blocks = list(dask.persist(*blocks))
+            ended()
         sizes, width = shape
         return DaskChunks(tuple(blocks), sizes, width, self.budget, self.log)
 
@@ -143,16 +152,18 @@ def _summed(step: tuple[Any, Sums]) -> Sums:
     return step[1]
 
 
-def _on_cluster() -> bool:
+def _client() -> Any:
+    """Return the client of the cluster that graphs run on; None where they run in this process."""
     try:
         from distributed import get_client
     except ImportError:
-        return False
+        return None
     try:
-        get_client()
+        client = get_client()
     except ValueError:
-        return False
-    return True
+        return None
+    # A client may stand by while another scheduler was asked for.
+    return client if getattr(get_scheduler(), "__self__", None) is client else None
 
 
 def _compute(work: Any, purpose: str) -> Any:
@@ -165,6 +176,11 @@ def _compute(work: Any, purpose: str) -> Any:
             raise RuntimeError(
                 f"Dask: workers died again and again during the pass for {purpose}, most likely "
                 "for lack of memory; nothing was fitted. Use smaller chunks or more memory."
+            ) from error
+        if isinstance(error, OSError) and not (isinstance(error, ConnectionError) and _client()):
+            raise RuntimeError(
+                f"X: a chunk could not be read during the pass for {purpose}: "
+                f"{type(error).__name__}: {error}; nothing was fitted"
             ) from error
         if module in {"distributed", "concurrent", "asyncio"} or isinstance(error, OSError):
             raise RuntimeError(
@@ -181,17 +197,10 @@ def as_rows(X: Any) -> da.Array:
     ----------
     X : dask.array.Array or dask.dataframe.DataFrame
     """
+    refuse_other_kinds(X)
     if not isinstance(X, da.Array):
-        objects = [str(name) for name, kind in X.dtypes.items() if kind.kind not in "biuf"]
-        if objects:
-            raise ValueError(
-                f"X: columns that are not numbers: {', '.join(objects[:5])}; select the numeric "
-                "columns of the DataFrame first"
-            )
         logger.info("X: counting the rows of each partition of the DataFrame")
-        X = X.to_dask_array(lengths=True)
-    if X.ndim != 2:
-        raise ValueError(f"X must have two dimensions, rows and columns; got {X.ndim}")
+        X = _plain_numbers(X).to_dask_array(lengths=True)
     if np.isnan(X.shape[1]) or any(np.isnan(size) for size in X.chunks[1]):
         raise ValueError(
             "X: its number of columns is unknown; call X.compute_chunk_sizes() before fit"
@@ -200,12 +209,50 @@ def as_rows(X: Any) -> da.Array:
         raise ValueError(
             "X: the sizes of its row chunks are unknown; call X.compute_chunk_sizes() before fit"
         )
-    if X.dtype.kind not in "biuf":
+    return _whole_rows(X)
+
+
+def refuse_other_kinds(X: Any) -> None:
+    """Refuse what is not a table of real numbers, whatever is known of its chunks."""
+    if not isinstance(X, da.Array):
+        if not (hasattr(X, "to_dask_array") and hasattr(X, "columns")):
+            raise TypeError(
+                f"X: of Dask, only arrays and DataFrames are taken; got {type(X).__name__}"
+            )
+        objects = [str(name) for name, kind in X.dtypes.items() if not _is_number(kind)]
+        if objects:
+            raise ValueError(
+                f"X: columns that are not numbers: {', '.join(objects[:5])}; select the numeric "
+                "columns of the DataFrame first"
+            )
+        return
+    if X.ndim != 2:
+        raise ValueError(f"X must have two dimensions, rows and columns; got {X.ndim}")
+    if not _is_number(X.dtype):
         raise ValueError(f"X must hold real numbers; its dtype is {X.dtype}: convert it first")
-    if len(X.chunks[1]) > 1:
-        logger.info("X: rechunked to whole rows; it was in %d column chunks", len(X.chunks[1]))
-        X = X.rechunk({0: "auto", 1: -1})
-    return X
+    if X.shape[1] == 0:
+        raise ValueError(
+            f"Found array with 0 feature(s) (shape={X.shape}) while a minimum of 1 is required."
+        )
+
+
+def _is_number(kind: Any) -> bool:
+    # Nullable types of pandas know their kind too; categories and text are "O".
+    return getattr(kind, "kind", "O") in "biuf"
+
+
+def _plain_numbers(frame: Any) -> Any:
+    """Return a frame without nullable types: what is missing becomes NaN."""
+    plain = all(isinstance(kind, np.dtype) for kind in frame.dtypes)
+    return frame if plain else frame.astype(np.float64)
+
+
+def _whole_rows(X: da.Array) -> da.Array:
+    if len(X.chunks[1]) == 1:
+        return X
+    logger.info("X: rechunked to whole rows; it was in %d column chunks", len(X.chunks[1]))
+    known = not any(np.isnan(size) for size in X.chunks[0])
+    return X.rechunk({0: "auto", 1: -1} if known else {1: -1})
 
 
 def map_rows(
@@ -225,10 +272,10 @@ def map_rows(
     one_per_block : bool, default=False
         The function makes one row of answers of each block.
     """
-    array = X if isinstance(X, da.Array) else X.to_dask_array()
-    if len(array.chunks[1]) > 1:
-        array = array.rechunk({0: "auto", 1: -1})
-    dtype = array.dtype if array.dtype == np.float32 and n_columns is not None else np.float64
+    refuse_other_kinds(X)
+    array = _whole_rows(X if isinstance(X, da.Array) else _plain_numbers(X).to_dask_array())
+    single = array.dtype == np.float32 and n_columns is not None and not one_per_block
+    dtype = np.float32 if single else np.float64
     apply = partial(_apply, function)
     if n_columns is None:
         return array.map_blocks(apply, dtype=dtype, drop_axis=1, meta=np.empty(0, dtype))

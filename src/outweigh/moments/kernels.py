@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from outweigh.moments.second_moment import second_moment
 from outweigh.protocols import Array, Indices
 
 __all__ = [
+    "BadValue",
     "Clipped",
     "Loader",
     "columns",
@@ -32,6 +33,14 @@ __all__ = [
     "some_rows",
     "spread",
 ]
+
+
+class BadValue(NamedTuple):
+    """The place of a value in a chunk that is not finite; -1 where it is not even a number."""
+
+    row: int
+    column: int
+
 
 Transform = Callable[[NDArray[np.floating]], Array]
 Block = NDArray[Any]
@@ -64,22 +73,22 @@ class Clipped:
 
 def overview(
     block: Block, first: Array, direction: Array, keep: NDArray[np.bool_] | None
-) -> tuple[tuple[Array, tuple[int, int] | None], Sums]:
-    """Return a projection of each row and the place of the first bad value; count what varies."""
+) -> tuple[Array | BadValue, Sums]:
+    """Return a projection of each row, or the place of a bad value; count what varies."""
     nothing = (np.zeros(first.size),)
     try:
         rows = np.asarray(block, dtype=np.float64)
     except (TypeError, ValueError):
-        return (np.empty(0), (-1, -1)), nothing
+        return BadValue(-1, -1), nothing
     finite = np.isfinite(rows)
     if not finite.all():
         row, column = np.argwhere(~finite)[0]
-        return (np.empty(0), (int(row), int(column))), nothing
+        return BadValue(int(row), int(column)), nothing
     rows = rows if keep is None else rows[keep]
     with np.errstate(over="ignore", invalid="ignore"):
         keys = rows @ direction
     varies = (rows != first).any(axis=0)
-    return (keys, None), (varies.astype(np.float64),)
+    return keys, (varies.astype(np.float64),)
 
 
 def some_rows(block: Block, positions: Indices) -> tuple[Array, Sums]:
@@ -88,11 +97,16 @@ def some_rows(block: Block, positions: Indices) -> tuple[Array, Sums]:
 
 
 def prepared_rows(
-    block: Block, function: Callable[[Array], Any], keep: NDArray[np.bool_] | None
+    block: Block, function: Callable[[NDArray[Any]], Any], keep: NDArray[np.bool_] | None
 ) -> tuple[Any, Sums]:
-    """Return a function of the rows, one answer a row."""
-    rows = np.asarray(block if keep is None else block[keep], dtype=np.float64)
-    return function(rows), ()
+    """Return a function of the rows, or the place of a value that is not finite."""
+    kind = np.float32 if block.dtype == np.float32 else np.float64
+    rows = np.asarray(block, dtype=kind)
+    finite = np.isfinite(rows)
+    if not finite.all():
+        row, column = np.argwhere(~finite)[0]
+        return BadValue(int(row), int(column)), ()
+    return function(rows if keep is None else rows[keep]), ()
 
 
 def columns(

@@ -30,6 +30,7 @@ __all__ = [
     "is_dask",
     "is_on_disk",
     "map_lazily",
+    "refuse_other_dask",
 ]
 
 
@@ -209,10 +210,7 @@ class ChunkedRows:
             if i < 0:
                 (counts,) = said
                 continue
-            part, bad = said
-            if bad is not None:
-                raise ValueError(_bad_value(i, int(starts[i]), *bad))
-            keys.append(part)
+            keys.append(_refuse_bad(said, i, int(starts[i])))
         varies = counts > 0
         found = np.concatenate(keys)
         constant = float(np.abs(first[~varies] @ direction[~varies]))
@@ -255,8 +253,9 @@ class ChunkedRows:
     def map(self, function: Callable[[Array], Array]) -> Array:
         """Return a function of every row by a pass."""
         own = [(keep,) for keep in self._keeps()]
+        starts = np.concatenate([[0], np.cumsum(self.chunks.sizes)])
         parts = [
-            said
+            _refuse_bad(said, i, int(starts[i]))
             for i, said in self.chunks.scan(
                 kernels.prepared_rows, (function,), own, "a function of the rows"
             )
@@ -299,6 +298,13 @@ def chunked_rows(X: Any) -> ChunkedRows:
     return ChunkedRows(SlicedChunks.of(X))
 
 
+def refuse_other_dask(X: Any) -> None:
+    """Refuse collections of Dask that are not a table of real numbers."""
+    from outweigh.moments.dask_chunks import refuse_other_kinds
+
+    refuse_other_kinds(X)
+
+
 def map_lazily(
     X: Any,
     function: Callable[[NDArray[Any]], NDArray[Any]],
@@ -311,10 +317,15 @@ def map_lazily(
     return map_rows(X, function, n_columns, one_per_block)
 
 
-def _bad_value(chunk: int, start: int, row: int, column: int) -> str:
-    if row < 0:
-        return f"X: chunk {chunk} (from row {start} on) holds values that are not numbers"
-    return (
-        f"X: chunk {chunk} holds NaN or infinity, first in row {start + row}, column {column}; "
-        "drop or impute such rows before fit"
+def _refuse_bad(said: Array | kernels.BadValue, chunk: int, start: int) -> Array:
+    """Return what a kernel said of a chunk, unless it met a value that it could not use."""
+    if not isinstance(said, kernels.BadValue):
+        return said
+    if said.row < 0:
+        raise ValueError(
+            f"X: chunk {chunk} (from row {start} on) holds values that are not numbers"
+        )
+    raise ValueError(
+        f"X: chunk {chunk} holds NaN or infinity, first in row {start + said.row}, column "
+        f"{said.column}; drop or impute such rows first"
     )
