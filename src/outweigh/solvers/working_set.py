@@ -48,7 +48,7 @@ class WorkingSet:
     ----------
     n_coordinates : int
         Features added by the first full pass, besides the rows of the maximiser.
-    growth : int, default=3
+    growth : int, default=2
         Each later pass adds this many times as many as the one before: evidence that is spread
         over most features is met in a few passes.
     max_rounds : int, default=8
@@ -63,7 +63,7 @@ class WorkingSet:
     """
 
     n_coordinates: int
-    growth: int = 3
+    growth: int = 2
     max_rounds: int = 8
     sufficient_decrease: float = 0.03
     initial: Indices | None = None
