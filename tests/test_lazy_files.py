@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import logging
 import sys
@@ -310,3 +311,137 @@ def test_the_share_of_a_pass_that_is_done_is_logged(caplog: pytest.LogCaptureFix
     assert len(shares) > 4
     assert shares[0] < 50
     assert shares[-1] == 100
+
+
+def test_a_group_of_an_hdf5_file_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(tmp_path / "data.h5", "w") as file:
+        file["measured/X"] = rows()
+        file["nothing"] = h5py.Empty("f8")
+    source = str(tmp_path / "data.h5")
+    assert main(["fit", "mean", f"{source}::measured", "--scheduler", "threads"]) == 2
+    assert "measured: is not a dataset but a group of 'X'" in capsys.readouterr().err
+    with pytest.raises(DataError, match="is not a dataset but a group of 'measured'"):
+        open_table(f"{source}::")
+    with pytest.raises(DataError, match=r"got float64 of shape \(\)"):
+        open_table(f"{source}::nothing")
+
+
+def test_parts_of_an_hdf5_file_are_found_from_another_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(tmp_path / "data.h5", "w") as file:
+        file["X"] = rows()
+    monkeypatch.chdir(tmp_path)
+    values = open_table("data.h5::X").values
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    np.testing.assert_array_equal(values.compute(), rows())
+
+
+@pytest.mark.parametrize("name", ["data.csv", "data.csv.gz", "*.csv"])
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a,a,b\n1,2,3\n2,3,4\n", "more than one column is called 'a'; rename them"),
+        ("\ufeff\na;b\n1;2\n2;3\n", "separated by a semicolon: use --delimiter ';'"),
+        ("a,b\n1,2,3\n2,3,4\n", "the rows have more cells than the header has names"),
+        ("1,2\n2,3\n3,4\n", "the first line holds numbers and no names"),
+        ("", "the file is empty"),
+    ],
+)
+def test_a_header_is_refused_as_it_is_in_memory(
+    name: str, text: str, message: str, tmp_path: Path
+) -> None:
+    data = text.encode()
+    (tmp_path / "data.csv").write_bytes(data)
+    (tmp_path / "data.csv.gz").write_bytes(gzip.compress(data))
+    with pytest.raises(DataError, match=message):
+        open_table(str(tmp_path / name))
+    if text and name != "*.csv":
+        with pytest.raises(DataError, match=message):
+            read_table(str(tmp_path / name))
+
+
+def late(folder: Path, start: str, cell: str) -> str:
+    """Write a column whose last cell is of another kind than those that Dask looks at."""
+    path = folder / "late.csv"
+    path.write_text("a,b\n" + f"{start},2.5\n" * 60_000 + f"{cell},2.5\n")
+    return str(path)
+
+
+@pytest.mark.parametrize("start", ["1", "1.5"])
+@pytest.mark.parametrize("scheduler", ["threads", "processes"])
+def test_a_word_late_in_a_column_is_one_line(
+    start: str, scheduler: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = late(tmp_path, start, "oops")
+    assert main(["fit", "mean", path, "--scheduler", scheduler]) == 2
+    error = capsys.readouterr().err.strip()
+    assert error.startswith(f"outweigh fit: error: {path}: cannot be read: column 'a' is float64")
+    assert "could not convert string to float: 'oops'" in error
+    assert not any(word in error for word in ("+--", "dtype=", "Traceback", "\n"))
+
+
+def test_names_of_rows_that_change_their_type_are_one_line(tmp_path: Path) -> None:
+    path = late(tmp_path, "1", "r7")
+    with pytest.raises(DataError, match=r"late.csv: cannot be read: .*r7"):
+        open_table(path, id_column="a")
+
+
+def test_fractions_may_follow_whole_numbers(tmp_path: Path) -> None:
+    path = late(tmp_path, "1", "0.5")
+    np.testing.assert_array_equal(open_table(path).values.compute(), read_table(path).values)
+    path = late(tmp_path, "1", "7")
+    assert open_table(path, id_column="a").labels[-1] == "7"
+
+
+@pytest.mark.parametrize("command", ["fit", "score"])
+def test_a_pass_that_fails_is_one_line(
+    command: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    path, model = saved(tmp_path, "npy"), str(tmp_path / "m.outweigh")
+    assert main(["fit", "mean", path, "--save", model]) == 0
+    capsys.readouterr()
+
+    def fail(*args: object, **kwargs: object) -> None:
+        raise RuntimeError("Dask: the scheduler was lost;\nnothing was fitted")
+
+    monkeypatch.setattr(RobustMean, "fit", fail)
+    monkeypatch.setattr(RobustMean, "explain", fail)
+    what = ["fit", "mean"] if command == "fit" else ["score", model]
+    assert main([*what, path, "--scheduler", "threads"]) == 2
+    said = f"{path}: Dask: the scheduler was lost; nothing was fitted\n"
+    assert capsys.readouterr().err == f"outweigh {command}: error: {said}"
+    with pytest.raises(RuntimeError):
+        main([*what, path])
+
+
+def test_all_columns_of_an_array_are_not_copied(tmp_path: Path) -> None:
+    path = saved(tmp_path, "npy")
+    assert not any("getitem" in name for name in open_table(path).values.dask.layers)
+    some = open_table(path, columns=["x5", "x0"])
+    assert some.columns == ["x5", "x0"]
+    np.testing.assert_array_equal(some.values.compute(), rows()[:, [5, 0]])
+
+
+def test_the_plain_mean_of_few_digits_is_summed_in_many(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    from outweigh.displays import LocationDisplay
+
+    X = (rows() + 1e4).astype(np.float32)
+    np.save(tmp_path / "few.npy", X)
+    opened = open_table(str(tmp_path / "few.npy")).values
+    shown = LocationDisplay.from_estimator(RobustMean(scale=None).fit(opened), opened)
+    np.testing.assert_allclose(shown.plain, X.mean(axis=0, dtype=np.float64), rtol=1e-12)
+    out = tmp_path / "r.json"
+    arguments = ["--scheduler", "threads", "--out", str(out)]
+    assert main(["fit", "mean", str(tmp_path / "few.npy"), *arguments]) == 0
+    plain = list(json.loads(out.read_text())["plain_mean"].values())
+    np.testing.assert_allclose(plain, X.mean(axis=0, dtype=np.float64), rtol=1e-12)

@@ -9,6 +9,7 @@ import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse as sp
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
@@ -151,3 +152,12 @@ def test_a_notebook_shows_the_verdict_beside_the_diagram() -> None:
     assert "sk-container" in html or "sk-estimator" in html
     assert fitted("mean").certificate_.verdict in fitted("mean")._repr_mimebundle_()["text/html"]
     assert "clean level" not in RobustMean()._repr_html_()
+
+
+@pytest.mark.parametrize("kind", [sp.csr_array, sp.csc_matrix])
+def test_a_location_is_drawn_beside_the_plain_mean_of_a_sparse_matrix(kind: Any) -> None:
+    X = np.random.default_rng(3).standard_normal((200, 6)).astype(np.float32)
+    X[:, 3:] *= X[:, 3:] > 1.0
+    rows = kind(X)
+    shown = LocationDisplay.from_estimator(RobustMean(scale=None).fit(rows), rows)
+    np.testing.assert_allclose(shown.plain, X.mean(axis=0, dtype=np.float64), rtol=1e-12)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from outweigh.cli.text import counted
-from outweigh.io import DataError, Table, on_scheduler, open_table, read_table
+from outweigh.io import DataError, Table, on_scheduler, open_table, read_table, said_by_dask
 
 __all__ = ["notes_on", "read_beside", "read_rows", "scheduler_of", "split_names"]
 
@@ -39,9 +39,35 @@ def read_rows(
     return read_table(arguments.file, max_gigabytes=arguments.max_gigabytes, **options)
 
 
-def scheduler_of(arguments: argparse.Namespace) -> AbstractContextManager[None]:
-    """Return where parts of FILE are computed; nowhere special where it is read at once."""
-    return on_scheduler(arguments.scheduler) if arguments.scheduler else nullcontext()
+@contextmanager
+def scheduler_of(arguments: argparse.Namespace) -> Iterator[None]:
+    """Compute parts of FILE where --scheduler says; nowhere special where it is read at once.
+
+    Raises
+    ------
+    DataError
+        With one line, where a pass over the parts failed.
+    """
+    if not arguments.scheduler:
+        yield
+        return
+    try:
+        with on_scheduler(arguments.scheduler):
+            yield
+    except (DataError, BrokenPipeError):
+        raise
+    except Exception as error:
+        if not _of_a_part(error):
+            raise
+        raise DataError(f"{arguments.file}: {said_by_dask(error)}") from error
+
+
+def _of_a_part(error: Exception) -> bool:
+    if isinstance(error, ValueError):
+        # Those of the estimators are written for a person; what Dask wraps is not.
+        return hasattr(error, "exception") or str(error).startswith("Mismatched dtypes found")
+    module = type(error).__module__.partition(".")[0]
+    return isinstance(error, (RuntimeError, OSError)) or module == "distributed"
 
 
 def read_beside(arguments: argparse.Namespace, file: str, columns: Sequence[str]) -> Table:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
@@ -54,7 +55,7 @@ class LocationDisplay:
         Parameters
         ----------
         estimator : RobustMean or RobustSparseMean
-        X : array-like of shape (n_samples, n_features)
+        X : array-like or sparse matrix of shape (n_samples, n_features)
             The rows of the fit, for their plain mean.
         ax : matplotlib Axes, optional
         n_features : int, default=15
@@ -125,6 +126,10 @@ class LocationDisplay:
 def _plain_mean(X: Any) -> Array:
     """Return the mean of the rows; those of Dask or on disk are not brought into memory."""
     if is_dask(X):
-        return np.asarray(X.mean(axis=0), dtype=np.float64)
+        return np.asarray(X.astype(np.float64).mean(axis=0))
+    if sp.issparse(X):
+        # Of float32 scipy sums in float32, whatever dtype is asked of the mean.
+        entries: Any = X
+        return np.asarray(entries.astype(np.float64).mean(axis=0)).ravel()
     rows = X if isinstance(X, np.ndarray) else np.asarray(X, dtype=np.float64)
     return np.asarray(rows.mean(axis=0, dtype=np.float64))

@@ -110,7 +110,7 @@ class Fitted:
     def plain_mean(self) -> Array:
         """The mean of all rows."""
         self._tell("the plain mean")
-        return np.asarray(self.X.mean(axis=0))
+        return np.asarray(self.X.mean(axis=0, dtype=np.float64))
 
     def _tell(self, purpose: str) -> None:
         if not isinstance(self.X, np.ndarray):

@@ -2,7 +2,7 @@
 
 from outweigh.io.files import MAX_GIGABYTES, read_table
 from outweigh.io.frames import explanation_frame, named_frame, weights_frame
-from outweigh.io.lazy import on_scheduler, open_table
+from outweigh.io.lazy import on_scheduler, open_table, said_by_dask
 from outweigh.io.needs import DataError
 from outweigh.io.table import Table
 
@@ -15,5 +15,6 @@ __all__ = [
     "on_scheduler",
     "open_table",
     "read_table",
+    "said_by_dask",
     "weights_frame",
 ]

@@ -20,10 +20,15 @@ from numpy.typing import NDArray
 from outweigh.io.needs import DataError, listed, one_line, pandas_for, refuse_unknown
 from outweigh.io.table import ID_NAMES, Table, table_from
 
-__all__ = ["MAX_GIGABYTES", "read_table"]
+__all__ = ["MAX_GIGABYTES", "MORE_CELLS", "check_header", "read_table"]
 
 MAX_GIGABYTES = 4.0
 """Files larger than this are refused unless more is allowed."""
+
+MORE_CELLS = (
+    "{}: the rows have more cells than the header has names; the header needs a name for every "
+    "column"
+)
 
 _SEPARATORS = {";": "a semicolon", "\t": "a tab", "|": "a bar", ",": "a comma"}
 
@@ -201,17 +206,14 @@ def _text_frame(content: Path | bytes, name: str, delimiter: str | None, decimal
         if isinstance(source, io.BytesIO):
             source.seek(0)
         header = ["" if cell is None or cell != cell else str(cell) for cell in head.iloc[0]]
-        _check_header(header, name, separator)
+        check_header(header, name, separator)
         with warnings.catch_warnings():
             warnings.simplefilter("error", pandas.errors.ParserWarning)
             frame = pandas.read_csv(
                 source, sep=separator, decimal=decimal, low_memory=False, index_col=False
             )
     except pandas.errors.ParserWarning as error:
-        raise DataError(
-            f"{name}: the rows have more cells than the header has names; "
-            "the header needs a name for every column"
-        ) from error
+        raise DataError(MORE_CELLS.format(name)) from error
     except (pandas.errors.ParserError, pandas.errors.EmptyDataError, csv.Error) as error:
         raise DataError(
             f"{name}: cannot be read with {_called(separator)} between cells: {one_line(error)}; "
@@ -223,7 +225,8 @@ def _text_frame(content: Path | bytes, name: str, delimiter: str | None, decimal
     return frame
 
 
-def _check_header(header: list[str], name: str, separator: str) -> None:
+def check_header(header: list[str], name: str, separator: str) -> None:
+    """Refuse the names of columns that do not tell the columns apart."""
     if len(header) == 1:
         inside = [other for other in _SEPARATORS if other != separator and other in header[0]]
         if inside:

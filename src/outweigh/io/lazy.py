@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import csv
 import glob
 import logging
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -14,15 +16,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from outweigh.io.needs import NAMED, DataError, one_line, refuse_unknown
+from outweigh.io.files import MORE_CELLS, check_header
+from outweigh.io.needs import NAMED, DataError, listed, one_line, refuse_unknown
 from outweigh.io.table import ID_NAMES, Table
 
-__all__ = ["on_scheduler", "open_table"]
+__all__ = ["on_scheduler", "open_table", "said_by_dask"]
 
 logger = logging.getLogger("outweigh")
 
 # Of float64, in one part of an array on disk.
 _BYTES_AT_A_TIME = 64 * 2**20
+
+# Characters of an error.
+_SAID = 400
 
 
 @contextmanager
@@ -113,15 +119,40 @@ def open_table(
             names = [f"x{j}" for j in range(values.shape[1])]
             refuse_unknown(source, [*(columns or []), *([id_column] if id_column else [])], names)
             chosen = names if columns is None else list(columns)
-            values = values[:, [names.index(name) for name in chosen]]
+            if columns is not None:
+                # Not for all columns: it would copy each part in each pass.
+                places = {name: j for j, name in enumerate(names)}
+                values = values[:, [places[name] for name in chosen]]
             labels, id_column = None, None
             dropped: list[tuple[str, str]] = []
         else:
-            frame = _frame(source, delimiter, decimal)
+            frame = _frame(source, delimiter, decimal, id_column)
             values, labels, chosen, dropped, id_column = _numbers(frame, source, columns, id_column)
         return _checked(values, labels, chosen, dropped, id_column, source, drop_missing, min_rows)
-    except (OSError, EOFError, UnicodeDecodeError) as error:
-        raise DataError(f"{source}: cannot be read: {one_line(error)}") from error
+    except DataError:
+        raise
+    except (OSError, EOFError, ValueError, RuntimeError) as error:
+        raise DataError(f"{source}: cannot be read: {said_by_dask(error)}") from error
+
+
+def said_by_dask(error: BaseException) -> str:
+    """Return on one line what went wrong in a part, without Dask's tables, advice and tracebacks.
+
+    Parameters
+    ----------
+    error : BaseException
+        From a pass over the parts; one of a process carries its traceback in its text.
+    """
+    text = str(getattr(error, "exception", error))
+    if not text.startswith("Mismatched dtypes found"):
+        return " ".join(text.split())[:_SAID] or type(error).__name__
+    changes = re.findall(r"^\| (.+?) +\| (\S+) +\| (\S+) +\|$", text, re.MULTILINE)
+    # The first line names the columns of the table.
+    said = [f"column {name!r} is {first} at first, {later} later" for name, later, first in changes]
+    said = said[1 : NAMED + 1] or ["the type of a column changes on the way"]
+    reason = re.search(r"^- .+\n +\w+\((['\"])(.+)\1\)$", text, re.MULTILINE)
+    cause = f" ({reason[2]})" if reason else ""
+    return f"{', '.join(said)}{cause}; correct it, or choose --columns without it"
 
 
 def _refuse_missing(source: str) -> None:
@@ -143,12 +174,18 @@ def _array(source: str) -> Any:
         name, _, dataset = source.partition("::")
         h5py = _dask("h5py")
         with h5py.File(name, "r") as file:
-            if dataset not in file:
+            found = file.get(dataset) if dataset else file
+            if found is None:
                 raise DataError(f"{source}: {name} has no dataset called {dataset!r}")
-            shape, dtype = file[dataset].shape, file[dataset].dtype
+            if not isinstance(found, h5py.Dataset):
+                raise DataError(f"{source}: is not a dataset{_within(found)}")
+            # A dataset that holds nothing has no shape at all.
+            held: Any = () if found.shape is None else found.shape
+            shape, dtype = held, found.dtype
+        path = str(Path(name).resolve())
 
         def read(start: int, stop: int) -> NDArray[Any]:
-            with h5py.File(name, "r") as file:
+            with h5py.File(path, "r") as file:
                 return np.asarray(file[dataset][start:stop])
     elif source.rstrip("/").endswith(".zarr"):
         _dask("zarr")
@@ -165,6 +202,11 @@ def _array(source: str) -> Any:
 
     _refuse_shape(source, shape, dtype)
     return _from_parts(read, shape, dtype)
+
+
+def _within(group: Any) -> str:
+    names = list(group) if hasattr(group, "keys") else []
+    return f" but a group of {listed(names)}" if names else ""
 
 
 def _mapped(path: str, source: str) -> NDArray[Any]:
@@ -197,7 +239,7 @@ def _refuse_shape(source: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> 
         )
 
 
-def _frame(source: str, delimiter: str | None, decimal: str) -> Any:
+def _frame(source: str, delimiter: str | None, decimal: str, id_column: str | None) -> Any:
     dd = _dask("dask.dataframe")
     name = source.lower().rstrip("/")
     try:
@@ -206,14 +248,48 @@ def _frame(source: str, delimiter: str | None, decimal: str) -> Any:
         separator = delimiter or ("\t" if name.endswith((".tsv", ".tab")) else ",")
         compressed = name.endswith((".gz", ".bz2", ".xz", ".zst"))
         # A compressed file cannot be entered in the middle.
-        blocks = {"blocksize": None} if compressed else {}
-        return dd.read_csv(source, sep=separator, decimal=decimal, **blocks)
+        options: dict[str, Any] = {"sep": separator, "decimal": decimal}
+        if compressed:
+            options["blocksize"] = None
+        check_header(_header(source, separator), source, separator)
+        named = _id_type(dd.read_csv(source, **options), id_column)
+        # Fractions and gaps may follow where a column begins with whole numbers.
+        return dd.read_csv(source, assume_missing=True, dtype=named, **options)
+    except DataError:
+        raise
     except ImportError as error:
         raise DataError(
             f"{source}: reading it needs {one_line(error)}; pip install 'outweigh[dask,io]'"
         ) from error
     except Exception as error:
         raise DataError(f"{source}: cannot be opened by Dask: {one_line(error)}") from error
+
+
+def _header(source: str, separator: str) -> list[str]:
+    """Return the names in the first file as they are written; pandas would make them differ."""
+    first = _dask("fsspec").open_files(
+        source, "rt", compression="infer", encoding="utf-8-sig", newline=""
+    )[0]
+    with first as file:
+        lines = csv.reader(file, delimiter=separator)
+        filled = (cells for cells in lines if len(cells) > 1 or "".join(cells).strip())
+        header, row = next(filled, []), next(filled, [])
+    if not header:
+        raise DataError(f"{source}: the file is empty")
+    if len(row) > len(header) > 1:
+        # Dask would take the first cell for the name of the row and shift the others.
+        raise DataError(MORE_CELLS.format(source))
+    return header
+
+
+def _id_type(frame: Any, id_column: str | None) -> dict[str, Any]:
+    """Return the type of a column of whole numbers that name the rows; 7 is not called 7.0."""
+    first = str(frame.columns[0])
+    if id_column is None and first.strip().lower() in ID_NAMES:
+        id_column = first
+    return {
+        c: frame[c].dtype for c in frame.columns if c == id_column and frame[c].dtype.kind in "iu"
+    }
 
 
 def _numbers(
