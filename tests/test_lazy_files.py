@@ -445,3 +445,12 @@ def test_the_plain_mean_of_few_digits_is_summed_in_many(tmp_path: Path) -> None:
     assert main(["fit", "mean", str(tmp_path / "few.npy"), *arguments]) == 0
     plain = list(json.loads(out.read_text())["plain_mean"].values())
     np.testing.assert_allclose(plain, X.mean(axis=0, dtype=np.float64), rtol=1e-12)
+
+
+def test_files_of_different_headers_are_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "part-1.csv").write_text("a,b\n1,2\n3,4\n")
+    (tmp_path / "part-2.csv").write_text("a,c\n1,2\n3,4\n")
+    assert main(["fit", "mean", str(tmp_path / "part-*.csv"), "--scheduler", "threads"]) == 2
+    assert "part-2.csv has other columns" in capsys.readouterr().err

@@ -266,11 +266,23 @@ def _frame(source: str, delimiter: str | None, decimal: str, id_column: str | No
 
 
 def _header(source: str, separator: str) -> list[str]:
-    """Return the names in the first file as they are written; pandas would make them differ."""
-    first = _dask("fsspec").open_files(
+    """Return the names in the files as they are written; pandas would make them differ."""
+    files = _dask("fsspec").open_files(
         source, "rt", compression="infer", encoding="utf-8-sig", newline=""
-    )[0]
-    with first as file:
+    )
+    header = _names_in(files[0], source, separator)
+    for file in files[1:]:
+        if _names_in(file, source, separator) != header:
+            # Dask would read the columns of all files by their places in the first.
+            raise DataError(
+                f"{source}: {Path(file.path).name} has other columns than "
+                f"{Path(files[0].path).name}; give files of one header"
+            )
+    return header
+
+
+def _names_in(opened: Any, source: str, separator: str) -> list[str]:
+    with opened as file:
         lines = csv.reader(file, delimiter=separator)
         filled = (cells for cells in lines if len(cells) > 1 or "".join(cells).strip())
         header, row = next(filled, []), next(filled, [])
