@@ -47,7 +47,7 @@ from outweigh.separation import Cut
 
 __all__ = ["ModelFileError", "load_model", "save_model"]
 
-FORMAT, SCHEMA = "outweigh model", 1
+FORMAT, SCHEMA = "outweigh model", 2
 
 _ESTIMATORS: dict[str, type[RobustEstimator]] = {
     cls.__name__: cls for cls in (RobustMean, RobustSparseMean, RobustPCA, RobustSparsePCA)
