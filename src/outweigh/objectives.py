@@ -114,11 +114,12 @@ class MomentObjective:
         precision; what it finds is read again in double.
         """
         matrix = self._full_pass().moment(weights)
+        energy, n_rows = None, 0
         if isinstance(self.norm, LocatingNorm):
             seen = self.norm.inspect(matrix, n_coordinates)
             found = self._maximum(seen.maximum)
-            columns = np.square(seen.values).sum(axis=0)
-            coordinates = np.union1d(seen.rows, top_k_indices(columns, n_coordinates))
+            energy, n_rows = np.square(seen.values).sum(axis=0), seen.rows.size
+            coordinates = np.union1d(seen.rows, top_k_indices(energy, n_coordinates))
         else:
             found = self._maximum(self.norm.maximize(matrix))
             energy = np.square(found.form.directions) @ np.abs(found.form.strengths)
@@ -126,7 +127,7 @@ class MomentObjective:
         if self.removed is not None:
             # What was taken out must stay out: a working set holds its features too.
             coordinates = np.union1d(coordinates, np.flatnonzero(self.removed.any(axis=1)))
-        return Survey(found.value, found.form, coordinates)
+        return Survey(found.value, found.form, coordinates, energy, n_rows)
 
     def _maximum(self, found: Maximum) -> Maximum:
         """Return the maximum with its form blind to the removed directions."""

@@ -8,7 +8,7 @@ these and imports none of the others.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol, runtime_checkable
@@ -48,11 +48,26 @@ __all__ = [
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
-Foresight = tuple[float, Array]
-"""A squared radius and the sample weights of the rows that count within it."""
-
 Reference = float | NDArray[np.float64]
 """What clean second moments look like: a scalar (times I), a diagonal, or a matrix."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Foresight:
+    """What is likely to be asked next, so that one reading of the rows can answer both.
+
+    Attributes
+    ----------
+    radius_sq, weights : float and ndarray of shape (n,), optional
+        The moments of the rows within a squared radius, at these weights.
+    form, drift : Form and ndarray of shape (d,), optional
+        The value of a quadratic form at every row.
+    """
+
+    radius_sq: float | None = None
+    weights: Array | None = None
+    form: Form | None = None
+    drift: Array | None = None
 
 
 class Status(Enum):
@@ -192,11 +207,18 @@ class Samples(Protocol):
         ...
 
     def squared_distances(self, centre: Array, foresee: Foresight | None = None) -> Array:
-        """Return |x_i - centre|^2 for every row.
+        """Return |x_i - centre|^2 for every row."""
+        ...
 
-        ``foresee=(radius_sq, sample_weight)`` says that the moments of the rows within the radius
-        are likely to be asked for next.
+    def foresee(self, likely: Callable[[], Sequence[Array]]) -> None:
+        """Take note that moments at several weights are likely to be asked for next.
+
+        The weights are only made where reading the rows once for all of them is worth it.
         """
+        ...
+
+    def rescaled(self, factor: Array) -> Samples:
+        """Return the same rows with every column divided by its factor."""
         ...
 
     def variances(self, weights: Array, columns: Indices | None = None) -> Array:
@@ -264,11 +286,17 @@ class Evaluation:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Survey:
-    """A full pass over all pairs of features: the value, its form, and where the evidence lies."""
+    """A full pass over all pairs of features: the value, its form, and where the evidence lies.
+
+    ``energy`` is the sum of squares that each feature has in ``n_rows`` rows of the matrix; none
+    where the norm does not tell.
+    """
 
     value: float
     form: Form
     coordinates: Indices
+    energy: Array | None = None
+    n_rows: int = 0
 
 
 class Objective(Protocol):

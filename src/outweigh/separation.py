@@ -57,11 +57,24 @@ class Separator:
 
     def __call__(self, weights: Array, features: Indices | None = None) -> Array:
         """Return the trimmed weights, given those of a descent and the features it ran on."""
+        if features is not None:
+            self._samples.foresee(lambda: [weights, self._guess(weights, features)])
         answer = separate(
             self._samples, self._domain, weights, sparse=self._sparse, features=features
         )
         self._answers.append(answer)
         return answer[0]
+
+    def _guess(self, weights: Array, features: Indices) -> Array:
+        """Return what the answer will be unless other features have a part in it."""
+        return separate(
+            self._samples,
+            self._domain,
+            weights,
+            sparse=self._sparse,
+            features=features,
+            only=self._sparse,
+        )[0]
 
     def cuts_of(self, weights: Array) -> tuple[Cut, ...]:
         """Return the cuts behind weights that this object returned; none for other weights."""
@@ -75,6 +88,7 @@ def separate(
     *,
     sparse: bool,
     features: Indices | None = None,
+    only: bool = False,
 ) -> tuple[Array, tuple[Cut, ...]]:
     """Trim along the directions in which the removed rows differ from the kept ones.
 
@@ -91,6 +105,8 @@ def separate(
     features : ndarray of int, optional
         The features that carry the evidence. The first direction is sought on all features, the
         next on these and those of the first alone: others hold noise, and need not be read again.
+    only : bool, default=False
+        Seek the first direction on those features too.
 
     Returns
     -------
@@ -101,7 +117,7 @@ def separate(
     start = domain.reference()
     weights = domain.project(weights)
     cuts: list[Cut] = []
-    among: Indices | None = None
+    among = features if only else None
     for _ in range(_ROUNDS):
         found = _find_cut(samples, domain, start, weights, sparse, among)
         if found is None:

@@ -228,14 +228,15 @@ class RobustEstimator(OutlierMixin, BaseEstimator):
         return False
 
     def _set_weighting(
-        self, sample_weight: Array, positive: NDArray[np.bool_], found: Weighting
+        self, sample_weight: Array, positive: NDArray[np.bool_], weighting: Weighting
     ) -> None:
         """Set what follows from the weights of a mean."""
-        self._set_certified(positive, found.weights, found.certificate)
-        self.n_iter_ = found.result.n_iter
-        self.trace_ = found.result.trace
-        self._score = found.score
-        self._set_offset(found.scores, sample_weight, positive)
+        result = weighting.found.result
+        self._set_certified(positive, result.weights, weighting.certificate)
+        self.n_iter_ = result.n_iter
+        self.trace_ = result.trace
+        self._score = weighting.score
+        self._set_offset(weighting.scores, sample_weight, positive)
 
     def _set_certified(
         self, positive: NDArray[np.bool_], weights: Array, certificate: Certificate

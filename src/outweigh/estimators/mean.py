@@ -13,11 +13,8 @@ from scipy.special import ndtri
 from outweigh import objectives
 from outweigh.estimators.mean_template import MeanEstimator
 from outweigh.estimators.parameters import COMMON, N_NONZERO
-from outweigh.estimators.preparation import (
-    Prepared,
-    Standardizer,
-)
-from outweigh.estimators.weighting import Weighting, find_weighting
+from outweigh.estimators.preparation import ROWS_FOR_ORIGIN, Prepared, Standardizer
+from outweigh.estimators.weighting import Found, find_weighting
 from outweigh.moments import Rows
 from outweigh.protocols import Array
 from outweigh.selection import top_k_indices
@@ -134,7 +131,7 @@ class RobustMean(MeanEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
-    def _find(self, prepared: Prepared, sample_weight: Array) -> Weighting:
+    def _find(self, prepared: Prepared, sample_weight: Array) -> Found:
         return find_weighting(
             prepared,
             sample_weight,
@@ -284,24 +281,24 @@ class RobustSparseMean(MeanEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
-    def _find(self, prepared: Prepared, sample_weight: Array) -> Weighting:
+    def _find(self, prepared: Prepared, sample_weight: Array) -> Found:
         if self.n_nonzero != "auto":
             k = min(int(self.n_nonzero), prepared.samples.n_features)
             return self._find_with(prepared, sample_weight, k)
-        n_effective = float(sample_weight.sum())
+        # The centre before any weights is read off a sample.
+        n_effective = min(float(sample_weight.sum()), float(ROWS_FOR_ORIGIN))
         rough = prepared.centre / prepared.standardizer.scale
         k = max(1, min(_count_significant(rough, n_effective), rough.size // 4))
         for _ in range(self._COUNTS):
             found = self._find_with(prepared, sample_weight, k)
-            n_effective = 1.0 / float(np.sum(found.weights**2 / sample_weight))
-            mean = prepared.standardizer.restore(found.score.centre) / prepared.standardizer.scale
-            counted = max(1, _count_significant(mean, n_effective))
+            mean = found.centre / prepared.standardizer.scale
+            counted = max(1, _count_significant(mean, found.n_effective))
             if abs(counted - k) <= 0.2 * k:
                 break
             k = counted
         return found
 
-    def _find_with(self, prepared: Prepared, sample_weight: Array, k: int) -> Weighting:
+    def _find_with(self, prepared: Prepared, sample_weight: Array, k: int) -> Found:
         return find_weighting(
             prepared,
             sample_weight,

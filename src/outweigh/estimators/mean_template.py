@@ -18,11 +18,12 @@ from outweigh.estimators.preparation import (
     Prepared,
     Standardizer,
     prepare,
+    rescale,
     standardizer_for,
 )
 from outweigh.estimators.reference import reference_covariance, whitener_on
 from outweigh.estimators.scoring import RowScore
-from outweigh.estimators.weighting import Weighting, problem_at
+from outweigh.estimators.weighting import Found, problem_at, weighting_of
 from outweigh.moments import Rows
 from outweigh.protocols import Array
 from outweigh.scaling import scales_are_off
@@ -42,7 +43,7 @@ class MeanEstimator(RobustEstimator):
     covariance: object
 
     @abstractmethod
-    def _find(self, prepared: Prepared, sample_weight: Array) -> Weighting:
+    def _find(self, prepared: Prepared, sample_weight: Array) -> Found:
         """Return weights for samples in units of the noise."""
 
     @abstractmethod
@@ -73,34 +74,26 @@ class MeanEstimator(RobustEstimator):
         prepared = prepare(rows, weight, standardizer, centre)
         found = self._find(prepared, weight)
         if isinstance(scale, str) and scale == "auto":
-            standardizer, found = self._refine_scale(rows, weight, prepared, found)
-        n_effective = 1.0 / float(np.sum(found.weights**2 / weight))
-        weighted_mean = standardizer.restore(found.score.centre)
-        location[standardizer.columns] = self._read_out(weighted_mean, standardizer, n_effective)
+            found = self._refine_scale(rows, found)
+        standardizer = found.prepared.standardizer
+        read = self._read_out(found.centre, standardizer, found.n_effective)
+        location[standardizer.columns] = read
         self.location_ = location
         self.scale_ = np.ones(X.shape[1])
         self.scale_[standardizer.columns] = standardizer.scale
         self._make_objective = found.make_objective
         self._centre = centre
-        self._set_weighting(sample_weight, positive, found)
+        self._set_weighting(sample_weight, positive, weighting_of(found))
 
-    def _refine_scale(
-        self,
-        rows: Rows,
-        weight: Array,
-        prepared: Prepared,
-        found: Weighting,
-    ) -> tuple[Standardizer, Weighting]:
-        """Fit again where the weights found show that the scales were wrong."""
-        if np.all(prepared.standardizer.scale == 1.0):
+    def _refine_scale(self, rows: Rows, found: Found) -> Found:
+        """Search again where the weights found show that the scales were wrong."""
+        if np.all(found.prepared.standardizer.scale == 1.0):
             # Data taken to be of unit noise; whether it is shows in a part of the columns.
-            n_effective = 1.0 / float(np.sum(found.weights**2 / weight))
             kurtosis = found.samples.typical_kurtosis(found.weights)
             d = found.samples.n_features
             some = found.samples.variances(found.weights, np.arange(0, d, max(1, d // 256)))
-            if not scales_are_off(some, n_effective, kurtosis):
-                return prepared.standardizer, found
-        standardizer = prepared.standardizer
+            if not scales_are_off(some, found.n_effective, kurtosis):
+                return found
         for _ in range(_SCALE_ROUNDS):
             variances = found.samples.variances(found.weights)
             # Six digits are more than a scale is known to; the rest is the order of summation,
@@ -108,9 +101,9 @@ class MeanEstimator(RobustEstimator):
             factor = _six_digits(np.sqrt(np.where(variances > 0, variances, 1.0)))
             if np.all(np.abs(factor - 1.0) <= _SCALE_TOLERANCE):
                 break
-            standardizer = standardizer.rescaled(factor)
-            found = self._find(prepare(rows, weight, standardizer, prepared.centre), weight)
-        return standardizer, found
+            weight = found.sample_weight
+            found = self._find(rescale(found.prepared, rows, weight, factor), weight)
+        return found
 
     def certify(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> Certificate:
         """Return the certificate with the gradient of the Moreau envelope, which takes longer.

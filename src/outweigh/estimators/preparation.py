@@ -7,14 +7,16 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from outweigh.forms import Form
 from outweigh.moments import Rows
 from outweigh.moments.dense import INFINITE
 from outweigh.moments.rows import ArrayRows, Overview
-from outweigh.protocols import Array, Samples
+from outweigh.protocols import Array, Foresight, Samples
 from outweigh.pruning import midmean, pruned_rows, pruning_radius_sq
 from outweigh.scaling import looks_unit_noise, plausibly_unit, robust_scales
 
 __all__ = [
+    "ROWS_FOR_ORIGIN",
     "Prepared",
     "Standardizer",
     "look_over",
@@ -25,14 +27,17 @@ __all__ = [
     "standardizer_for",
 ]
 
-# The origin, and whether the noise is of unit size, are read off this many rows; scales that are
-# divided by, off all rows unless there are more values than the second number.
-_ROWS_FOR_ORIGIN = 500
+ROWS_FOR_ORIGIN = 500
+"""The origin, and whether the noise is of unit size, are read off this many rows."""
+
+# Scales that are divided by are read off all rows unless there are more values than this.
 _VALUES_FOR_SCALE = 10_000_000
 _VALUES_AT_ONCE = 1_000_000
 # In units of the noise. Beyond it, sums of fourth powers of what is left after pruning would
 # overflow.
 _TOO_LARGE = 1e70
+# Scales that change by less than this factor prune the same rows: the radius is no sharper.
+_SIMILAR = 2.0
 # A centre within this many noise units of zero needs no shift of the origin.
 _NEAR_ORIGIN = 10.0
 
@@ -90,13 +95,18 @@ class Standardizer:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Prepared:
-    """Samples in units of the noise, and the rows that are too far out to be among them."""
+    """Samples in units of the noise, and the rows that are too far out to be among them.
+
+    ``far`` holds squared distances from the centre. Where ``outdated`` they are those in the units
+    of an earlier, similar scale: they tell which rows to prune, but not how far out a row is.
+    """
 
     standardizer: Standardizer
     centre: Array
     samples: Samples
     radius_sq: float
     far: Array
+    outdated: bool = False
     _without: list[tuple[NDArray[np.intp], Samples]] = field(
         default_factory=list, init=False, repr=False
     )
@@ -109,6 +119,13 @@ class Prepared:
     def pruned(self, sample_weight: Array, contamination: float) -> NDArray[np.intp]:
         """Return the rows to prune at a contamination: farthest first, never more than allowed."""
         return pruned_rows(self.far, self.radius_sq, sample_weight, contamination)
+
+    def measured(self, form: Form, drift: Array | None) -> Prepared:
+        """Return the same with distances in the present units; a form is going to be asked for."""
+        if not self.outdated:
+            return self
+        far = _bounded(self.samples.squared_distances(self.anchor, Foresight(form=form, drift=drift)))
+        return replace(self, far=far, outdated=False)
 
 
 def look_over(rows: Rows, scales: Array) -> Overview:
@@ -149,7 +166,7 @@ def standardizer_for(
     # Where nothing varies, one column stands in for all: its mean is its constant.
     columns = np.flatnonzero(seen.varies) if seen.varies.any() else np.zeros(1, dtype=np.intp)
     scales = given[columns]
-    part, weight = spread_rows(rows, sample_weight, seen.keys, _ROWS_FOR_ORIGIN)
+    part, weight = spread_rows(rows, sample_weight, seen.keys, ROWS_FOR_ORIGIN)
     part = part if columns.size == part.shape[1] else part[:, columns]
     if isinstance(scale, str):
         kept = np.zeros(columns.size, dtype=np.bool_)
@@ -184,10 +201,32 @@ def prepare(
     samples = rows.samples(standardizer.view, standardizer.columns.size, standardizer)
     anchor = standardizer.standardize(centre[None, :])[0]
     radius_sq = pruning_radius_sq(float(sample_weight.sum()), max(samples.n_features, 1))
-    far = samples.squared_distances(anchor, foresee=(radius_sq, sample_weight))
-    # Infinite where squares overflow; any number as large serves as well and stays finite.
-    np.minimum(far, INFINITE**2, out=far)
-    return Prepared(standardizer, centre, samples, radius_sq, far)
+    far = samples.squared_distances(anchor, Foresight(radius_sq, sample_weight))
+    return Prepared(standardizer, centre, samples, radius_sq, _bounded(far))
+
+
+def rescale(prepared: Prepared, rows: Rows, sample_weight: Array, factor: Array) -> Prepared:
+    """Return the samples with every scale multiplied by `factor`.
+
+    After a small change the same rows are pruned, which saves measuring all distances anew.
+    """
+    standardizer = prepared.standardizer.rescaled(factor)
+    if factor.min() < 1.0 / _SIMILAR or factor.max() > _SIMILAR:
+        return prepare(rows, sample_weight, standardizer, prepared.centre)
+    return replace(
+        prepared,
+        standardizer=standardizer,
+        samples=prepared.samples.rescaled(factor),
+        outdated=True,
+    )
+
+
+def _bounded(squared: Array) -> Array:
+    """Return squared distances that are finite.
+
+    They are infinite where squares overflow; any number as large serves as well.
+    """
+    return np.asarray(np.minimum(squared, INFINITE**2, out=squared))
 
 
 def without_pruned(prepared: Prepared, pruned: NDArray[np.intp]) -> Samples:
@@ -216,7 +255,7 @@ def refuse_huge(squared_distances: Array) -> None:
 
 def rows_for_scale(n_columns: int) -> int:
     """Return how many rows the scales of so many columns are read off."""
-    return max(_ROWS_FOR_ORIGIN, _VALUES_FOR_SCALE // max(n_columns, 1))
+    return max(ROWS_FOR_ORIGIN, _VALUES_FOR_SCALE // max(n_columns, 1))
 
 
 def spread_rows(rows: Rows, sample_weight: Array, keys: Array, count: int) -> tuple[Array, Array]:

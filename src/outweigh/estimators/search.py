@@ -222,7 +222,9 @@ def _descend_in_rounds(
     def exhausted() -> bool:
         return spent >= options.max_iter
 
-    rounds = WorkingSet(options.working_set, initial=coordinates, begin=begin)
+    # Of centred second moments in units of the noise, the entries off the diagonal.
+    noise = (lambda weights: 1.0 / domain.n_effective(weights)) if objective.centred else None
+    rounds = WorkingSet(options.working_set, initial=coordinates, begin=begin, noise=noise)
     return descend_on_working_set(objective, inner, start, reached, rounds, polish, exhausted)
 
 

@@ -12,11 +12,20 @@ from outweigh.certificates import Certificate, stationarity, theorem_stationarit
 from outweigh.estimators.preparation import Prepared, without_pruned
 from outweigh.estimators.scoring import RowScore, row_score
 from outweigh.estimators.search import SearchOptions, find_weights, floor_at
+from outweigh.forms import Form
 from outweigh.objectives import MomentObjective
 from outweigh.protocols import Array, Callback, Result, Samples
 from outweigh.separation import Separator
 
-__all__ = ["AUTO_BOUND", "Weighting", "bound_for", "find_weighting", "problem_at"]
+__all__ = [
+    "AUTO_BOUND",
+    "Found",
+    "Weighting",
+    "bound_for",
+    "find_weighting",
+    "problem_at",
+    "weighting_of",
+]
 
 # With fewer rows than this no second moment tells a wrong one from a clean one.
 _FEWEST = 10
@@ -29,18 +38,48 @@ _ROOM_FACTOR, _ROOM = 1.15, 0.01
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Weighting:
-    """Weights with everything a fitted estimator says about them."""
+class Found:
+    """Weights as a search left them, with what is needed to go on or to report on them."""
 
-    weights: Array
-    contamination: float
+    prepared: Prepared
+    sample_weight: Array
+    make_objective: Callable[[Samples], MomentObjective]
+    objective: MomentObjective
+    domain: CappedSimplex
     contamination_bound: float
+    kurtosis: float
     result: Result
+    separator: Separator | None
+
+    @property
+    def weights(self) -> Array:
+        """The weight of each row."""
+        return self.result.weights
+
+    @property
+    def samples(self) -> Samples:
+        """The samples searched on: in units of the noise, zeros in pruned rows."""
+        return self.objective.samples
+
+    @property
+    def n_effective(self) -> float:
+        """The number of equally weighted rows that the weights amount to."""
+        return 1.0 / float(np.sum(self.weights**2 / self.sample_weight))
+
+    @property
+    def centre(self) -> Array:
+        """The weighted mean in the units of X, on the columns that vary."""
+        return self.prepared.standardizer.restore(self.samples.mean(self.weights))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Weighting:
+    """What a fitted estimator says about weights: how good they are, and a score for any row."""
+
+    found: Found
     certificate: Certificate
     score: RowScore
     scores: Array
-    samples: Samples
-    make_objective: Callable[[Samples], MomentObjective]
 
 
 def find_weighting(
@@ -52,7 +91,7 @@ def find_weighting(
     *,
     separate_sparse: bool | None,
     callback: Callback | None = None,
-) -> Weighting:
+) -> Found:
     """Find weights under which the samples look clean.
 
     Parameters
@@ -71,7 +110,7 @@ def find_weighting(
 
     Returns
     -------
-    Weighting
+    Found
     """
     bound = AUTO_BOUND if contamination is None else contamination
     if contamination is None and sample_weight.sum() < _FEWEST:
@@ -98,35 +137,41 @@ def find_weighting(
             coordinates=result.coordinates if _moved(result) else None,
             earlier=result if _on_all_features(result) else None,
         )
-    certificate = _certificate(objective, domain, result, bound, options.kurtosis)
+    return Found(
+        prepared,
+        sample_weight,
+        make_objective,
+        objective,
+        domain,
+        bound,
+        options.kurtosis,
+        result,
+        separator,
+    )
+
+
+def weighting_of(found: Found) -> Weighting:
+    """Return the certificate of weights, and the score that they teach."""
+    prepared, result = found.prepared.measured(*_asked_next(found)), found.result
+    certificate = _certificate(found)
     score, scores = row_score(
         prepared.standardizer,
-        objective.samples,
+        found.samples,
         result.weights,
         prepared.radius_sq,
         result,
-        separator.cuts_of(result.weights) if separator is not None else (),
-        total=float(sample_weight.sum()),
+        found.separator.cuts_of(result.weights) if found.separator is not None else (),
+        total=float(found.sample_weight.sum()),
         distances=(prepared.anchor, prepared.far),
         pushed=result.pushed,
     )
-    pruned = np.flatnonzero(domain.caps == 0.0)
+    pruned = np.flatnonzero(found.domain.caps == 0.0)
     if pruned.size:
         # They hold zeros in the samples of the descent; they are scored as new rows would be.
         scores[pruned] = score.of_samples(
             prepared.samples.take_rows(pruned), squared=prepared.far[pruned]
         )
-    return Weighting(
-        result.weights,
-        certificate.removed,
-        bound,
-        result,
-        certificate,
-        score,
-        scores,
-        objective.samples,
-        make_objective,
-    )
+    return Weighting(found, certificate, score, scores)
 
 
 def bound_for(removed: float) -> float:
@@ -171,19 +216,23 @@ def _on_all_features(result: Result) -> bool:
     return _moved(result) and everywhere
 
 
-def _certificate(
-    objective: MomentObjective,
-    domain: CappedSimplex,
-    result: Result,
-    bound: float,
-    kurtosis: float,
-) -> Certificate:
+def _asked_next(found: Found) -> tuple[Form, Array | None]:
+    """Return the form, and its drift, whose value at every row the certificate asks for."""
+    objective = found.objective
+    drift = None
+    if objective.centred:
+        drift = found.result.form.symmetric_product(found.samples.mean(found.weights))
+    return found.result.form, drift
+
+
+def _certificate(found: Found) -> Certificate:
     """Say how good the weights are, from the last full pass at them."""
-    weights = result.weights
+    objective, domain, result = found.objective, found.domain, found.result
+    weights, bound = result.weights, found.contamination_bound
     subgradient, _ = objective.differentiate(result.form, objective.samples.mean(weights))
     return Certificate(
         objective=result.value,
-        noise_floor=floor_at(objective, domain, weights, kurtosis),
+        noise_floor=floor_at(objective, domain, weights, found.kurtosis),
         stationarity=stationarity(domain, weights, subgradient),
         theorem_stationarity=theorem_stationarity(domain.n_effective(weights), bound),
         removed=_removed(domain, weights),

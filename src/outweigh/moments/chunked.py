@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -11,7 +11,13 @@ from numpy.typing import NDArray
 
 from outweigh.forms import Form
 from outweigh.moments import kernels
-from outweigh.moments.chunked_memory import ColumnMemory, MomentMemory, MomentSums
+from outweigh.moments.chunked_memory import (
+    ColumnMemory,
+    FormMemory,
+    MomentMemory,
+    MomentSums,
+    RowMemory,
+)
 from outweigh.moments.chunked_moment import ChunkedMoment
 from outweigh.moments.chunks import Chunks, Sums
 from outweigh.moments.dense import DenseSamples, kurtosis_spacing
@@ -31,7 +37,8 @@ class ChunkedSamples:
     """Rows in chunks, seen through passes over them.
 
     A pass brings home more than it was asked for where that costs nothing, and what is at hand is
-    not read again: the moments of the last few weights, and the columns gathered so far.
+    not read again: the moments of the last few weights, the columns gathered so far, and the rows
+    whose weights changed.
 
     Parameters
     ----------
@@ -53,6 +60,8 @@ class ChunkedSamples:
     zeroed: Indices = field(default_factory=lambda: _NONE)
     _moments: MomentMemory = field(default_factory=MomentMemory, repr=False)
     _columns: ColumnMemory = field(default_factory=ColumnMemory, repr=False)
+    _rows: RowMemory = field(default_factory=RowMemory, repr=False)
+    _forms: FormMemory = field(default_factory=FormMemory, repr=False)
 
     @property
     def n_samples(self) -> int:
@@ -98,6 +107,10 @@ class ChunkedSamples:
         if held is not None:
             local = None if drift is None else drift[support]
             return DenseSamples(held).quadratic(form.on(support), local)
+        foreseen = self._forms.find(form, drift)
+        if foreseen is not None:
+            foreseen[self.zeroed] = 0.0
+            return foreseen
         shared = (self.transform, form, drift)
         return self._per_row(kernels.quadratic, shared, self._own(), "a quadratic form")
 
@@ -160,23 +173,57 @@ class ChunkedSamples:
         return self._sums(weights).typical_kurtosis(kurtosis_spacing(self.n_features))
 
     def squared_distances(self, centre: Array, foresee: Foresight | None = None) -> Array:
-        """Return |x_i - centre|^2 for every row.
-
-        The moments of the rows within the foreseen radius are summed in the same pass.
-        """
-        radius_sq, weights = (None, None) if foresee is None else foresee
+        """Return |x_i - centre|^2 for every row, and find what is foreseen in the same pass."""
+        foresee = Foresight() if foresee is None else foresee
+        found: Array = np.empty(self.n_samples)
+        if foresee.form is not None:
+            both = self._per_row(
+                kernels.distances_and_form,
+                (self.transform, centre, foresee.form, foresee.drift),
+                self._own(),
+                "squared distances, a quadratic form",
+                (2,),
+            )
+            self._forms.remember(foresee.form, foresee.drift, both[:, 1].copy())
+            return both[:, 0].copy()
+        radius_sq, weights = foresee.radius_sq, foresee.weights
         shared = (self.transform, centre, radius_sq, *self._what_to_sum)
         own: Sequence[Sequence[object]]
         if weights is None:
             own = [(loader, None) for loader in self._loaders()]
         else:
             own = self._own(weights)
-        found = np.empty(self.n_samples)
         total = self._scan(kernels.distances, shared, own, "squared distances", found)
         if radius_sq is not None and weights is not None:
             kept = np.where(found <= radius_sq, weights, 0.0)
             self._moments.remember(kept, MomentSums(*total), self.chunks.budget)
         return found
+
+    def foresee(self, likely: Callable[[], Sequence[Array]]) -> None:
+        """Make one pass for the moments at several weights, where that is not one too many."""
+        if not self._holds_pairs:
+            return
+        wanted = [weights for weights in likely() if self._moments.find(weights) is None]
+        if len(wanted) < 2 or self._hold_changes(wanted):
+            return
+        shared = (self.transform, *self._what_to_sum)
+        own = self._own(np.stack(wanted, axis=1))
+        total = self._summed(kernels.several_moment_sums, shared, own, "second moments")
+        each = len(total) // len(wanted)
+        for i, weights in enumerate(wanted):
+            sums = MomentSums(*total[i * each : (i + 1) * each])
+            self._moments.remember(weights, sums, self.chunks.budget)
+
+    def rescaled(self, factor: Array) -> ChunkedSamples:
+        """Return the same rows with every column divided by its factor; what is known stays so."""
+        return replace(
+            self,
+            transform=kernels.Divided(self.transform, factor),
+            _moments=self._moments.divided(factor, kurtosis_spacing(self.n_features)),
+            _columns=self._columns.divided(factor),
+            _rows=self._rows.divided(factor),
+            _forms=FormMemory(),
+        )
 
     def moment_rows(self, weights: Array, indices: Indices) -> Array:
         """Return the named rows of X'diag(w)X by a pass."""
@@ -204,12 +251,63 @@ class ChunkedSamples:
 
     def _sums(self, weights: Array) -> MomentSums:
         known = self._moments.find(weights)
+        if known is not None:
+            return known
+        known = self._changed_sums(weights)
+        summed = known is None
         if known is None:
             shared = (self.transform, *self._what_to_sum)
             own = self._own(weights)
             known = MomentSums(*self._summed(kernels.moment_sums, shared, own, "second moments"))
-            self._moments.remember(weights, known, self.chunks.budget)
+        self._moments.remember(weights, known, self.chunks.budget, summed=summed)
         return known
+
+    def _changed_sums(self, weights: Array) -> MomentSums | None:
+        """Return moments from known ones and the rows whose weights changed, if those fit."""
+        near = self._moments.nearest(weights) if self._holds_pairs else None
+        if near is None or not self._hold_changes([weights]):
+            return None
+        (factor, moves, moved), sums = near
+        rows = np.flatnonzero(moved)
+        if rows.size == 0:
+            return sums.scaled(factor)
+        held = self._rows.on(rows)
+        return sums.changed(factor, held, moves[rows], kurtosis_spacing(self.n_features))
+
+    def _hold_changes(self, wanted: Sequence[Array]) -> bool:
+        """Gather the rows that weights differ in from known ones; False where they do not fit."""
+        moved = np.zeros(self.n_samples, dtype=np.bool_)
+        for weights in wanted:
+            near = self._moments.nearest(weights)
+            if near is None:
+                return False
+            moved |= near[0][2]
+        missing = self._rows.missing(np.flatnonzero(moved))
+        n_bytes = 8 * self.n_features * missing.size
+        if n_bytes > self.chunks.budget - self._rows.n_bytes:
+            return False
+        if missing.size:
+            self._rows.add(missing, self._whole_rows(missing))
+        return True
+
+    def _whole_rows(self, rows: Indices) -> Array:
+        """Return some of the rows that count, by a pass."""
+        bounds = self._bounds()
+        parts = np.split(rows, np.searchsorted(rows, bounds[1:-1]))
+        own = [
+            (part - bounds[i], loader)
+            for i, (part, loader) in enumerate(zip(parts, self._loaders(), strict=True))
+        ]
+        found = np.empty((rows.size, self.n_features))
+        start = 0
+        width = 1 + 8 * self.n_features * rows.size // self.n_samples
+        for i, said in self.chunks.scan(
+            kernels.whole_rows, (self.transform,), own, f"{rows.size} rows", bytes_per_row=width
+        ):
+            if i >= 0:
+                found[start : start + len(said)] = said
+                start += len(said)
+        return found
 
     def _gather(self, indices: Indices) -> None:
         """Bring columns home unless they are there or do not fit."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -304,6 +304,13 @@ class DenseSamples:
                 part = self.array[rows] - centre
                 np.einsum("ij,ij->i", part, part, out=result[rows])
         return result
+
+    def foresee(self, likely: Callable[[], Sequence[Array]]) -> None:
+        """Do nothing: rows in memory are read as often as need be."""
+
+    def rescaled(self, factor: Array) -> DenseSamples:
+        """Return the same rows with every column divided by its factor."""
+        return DenseSamples(self.array / factor, self.memory_budget)
 
 
 def kurtosis_spacing(n_features: int) -> int:

@@ -18,9 +18,11 @@ from outweigh.protocols import Array, Indices
 __all__ = [
     "BadValue",
     "Clipped",
+    "Divided",
     "Loader",
     "columns",
     "distances",
+    "distances_and_form",
     "mean",
     "moment_block",
     "moment_product",
@@ -30,8 +32,10 @@ __all__ = [
     "prepared_rows",
     "project",
     "quadratic",
+    "several_moment_sums",
     "some_rows",
     "spread",
+    "whole_rows",
 ]
 
 
@@ -71,6 +75,20 @@ class Clipped:
         return np.asarray(np.clip(found, -INFINITE, INFINITE), dtype=np.float64)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Divided:
+    """A transform followed by the division of each column by a factor."""
+
+    transform: Transform | None
+    factor: Array
+
+    def __call__(self, rows: NDArray[np.floating]) -> Array:
+        """Return the transformed rows."""
+        found = rows if self.transform is None else self.transform(rows)
+        with np.errstate(over="ignore"):
+            return np.asarray(found / self.factor, dtype=np.float64)
+
+
 def overview(
     block: Block, first: Array, direction: Array, keep: NDArray[np.bool_] | None
 ) -> tuple[Array | BadValue, Sums]:
@@ -107,6 +125,16 @@ def prepared_rows(
         row, column = np.argwhere(~finite)[0]
         return BadValue(int(row), int(column)), ()
     return function(rows if keep is None else rows[keep]), ()
+
+
+def whole_rows(
+    block: Block, transform: Transform | None, positions: Indices, loader: Loader
+) -> tuple[Array, Sums]:
+    """Return the named ones of the rows that count, in units of the noise, huge values clipped."""
+    keep, _ = loader
+    chosen = positions if keep is None else np.flatnonzero(keep)[positions]
+    found = load(block[chosen], transform, (None, None))
+    return np.clip(found, -INFINITE, INFINITE), ()
 
 
 def columns(
@@ -148,6 +176,36 @@ def moment_sums(
 ) -> tuple[None, Sums]:
     """Return weighted sums of x, of x x' (or of its diagonal), of some x^3 and x^4."""
     return None, _sums(load(block, transform, loader), weights, pairs, spacing)
+
+
+def several_moment_sums(
+    block: Block,
+    transform: Transform | None,
+    pairs: bool,
+    spacing: int,
+    loader: Loader,
+    weights: Array,
+) -> tuple[None, Sums]:
+    """Return the same sums for several weights, the columns of an array, one after the other."""
+    rows = load(block, transform, loader)
+    sums: Sums = ()
+    for column in weights.T:
+        sums += _sums(rows, np.ascontiguousarray(column), pairs, spacing)
+    return None, sums
+
+
+def distances_and_form(
+    block: Block,
+    transform: Transform | None,
+    centre: Array,
+    form: Form,
+    drift: Array | None,
+    loader: Loader,
+) -> tuple[Array, Sums]:
+    """Return squared distances and the values of a quadratic form, side by side."""
+    samples = DenseSamples(load(block, transform, loader))
+    with np.errstate(over="ignore", invalid="ignore"):
+        return np.stack([samples.squared_distances(centre), samples.quadratic(form, drift)], 1), ()
 
 
 def distances(

@@ -9,7 +9,14 @@ from numpy.typing import NDArray
 
 from outweigh.protocols import Array
 
-__all__ = ["LastSecondMoment", "SecondMoments", "block_rows", "second_moment"]
+__all__ = [
+    "Change",
+    "LastSecondMoment",
+    "SecondMoments",
+    "block_rows",
+    "change_between",
+    "second_moment",
+]
 
 # Rows scaled and multiplied at once, or as many as the product has if that is more: the block then
 # takes no more memory than the product. Sums over fixed blocks do not depend on threads.
@@ -75,7 +82,7 @@ class LastSecondMoment:
             or self.updates >= _UPDATES_IN_A_ROW
         ):
             return None
-        change = _change(weights, self.weights)
+        change = change_between(weights, self.weights)
         few = np.count_nonzero(change[2]) <= _UPDATE_BELOW * weights.size
         return change if few else None
 
@@ -156,7 +163,7 @@ def block_rows(n: int, d: int) -> int:
     return min(max(_ROW_BLOCK, d, _VALUES_IN_CACHE // max(d, 1)), max(n, 1))
 
 
-def _change(weights: Array, old: Array) -> Change:
+def change_between(weights: Array, old: Array) -> Change:
     """Return a factor, the change beyond a multiple of the old weights, and where there is any."""
     positive = old > 0
     # The multiple of its old weight that the typical row now has.

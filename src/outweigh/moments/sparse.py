@@ -7,7 +7,7 @@ the sparse part and corrections of rank one and two.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -191,6 +191,15 @@ class SparseSamples:
             own = centre - self.shift
             result[self.emptied] = own @ own
         return np.maximum(result, 0.0)
+
+    def foresee(self, likely: Callable[[], Sequence[Array]]) -> None:
+        """Do nothing: rows in memory are read as often as need be."""
+
+    def rescaled(self, factor: Array) -> SparseSamples:
+        """Return the same rows with every column divided by its factor."""
+        data = self.matrix.data / factor[self.matrix.indices]
+        matrix = _csr(data, self.matrix.indices, self.matrix.indptr, self.matrix.shape)
+        return SparseSamples(matrix, self.shift / factor, self.emptied)
 
     def moment_rows(self, weights: Array, indices: Indices) -> Array:
         """Return the named rows of X'diag(w)X."""

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.special import gammainccinv
 
 from outweigh.forms import Form
 from outweigh.protocols import (
@@ -32,6 +33,10 @@ __all__ = ["POLISHED_MAY_SCORE", "WorkingSet", "descend_on_working_set"]
 POLISHED_MAY_SCORE = 1.25
 # Weights that move less than this share of the mass are the same.
 _SAME = 0.01
+# Energy that noise would give to any of the features this rarely is evidence. The rows it is summed
+# over were chosen for being large, which doubles that of noise at most: beyond, it is clear.
+_BY_CHANCE = 0.05
+_CLEAR = 2.0
 
 InnerSolver = Callable[[Objective, Array, int], Result]
 """Called with the restricted objective, the weights to start from and its number of features."""
@@ -60,6 +65,10 @@ class WorkingSet:
         Features known to carry evidence: the first descent runs on them without a pass before it.
     begin : ndarray of shape (n,), optional
         Weights to begin from, found by another descent; by default the untouched ones.
+    noise : callable, optional
+        From weights to the variance that noise gives to an entry of the matrix. With it, the first
+        descent runs on all features that show evidence, unless most do, and the rounds end where a
+        descent has come to its end and no feature shows any clearly.
     """
 
     n_coordinates: int
@@ -68,6 +77,15 @@ class WorkingSet:
     sufficient_decrease: float = 0.03
     initial: Indices | None = None
     begin: Array | None = None
+    noise: Callable[[Array], float] | None = None
+
+    def evident(self, survey: Survey, weights: Array, clear: bool = False) -> Indices:
+        """Return the features that show more energy than noise explains, or clearly more."""
+        if self.noise is None or survey.energy is None:
+            return np.empty(0, dtype=np.intp)
+        rare = _BY_CHANCE / survey.energy.size
+        explained = self.noise(weights) * 2.0 * float(gammainccinv(survey.n_rows / 2.0, rare))
+        return np.flatnonzero(survey.energy > (_CLEAR if clear else 1.0) * explained)
 
 
 def descend_on_working_set(
@@ -141,7 +159,17 @@ def descend_on_working_set(
             break
         if exhausted is not None and exhausted():
             break
+        if working_set.noise is not None and rounds.ended:
+            clear = working_set.evident(survey, tested, clear=True)
+            if clear.size == 0:
+                # What is left above the clean level is noise that no weights remove.
+                status = Status.STALLED
+                break
         grown = np.union1d(rounds.coordinates, survey.coordinates)
+        evident = working_set.evident(survey, tested)
+        if 2 * evident.size <= objective.n_features:
+            # Where most features show evidence, any few of them will do.
+            grown = np.union1d(grown, evident)
         if survey.value > enough and grown.size == rounds.coordinates.size:
             status = Status.STALLED
             break
@@ -180,6 +208,7 @@ class _Rounds:
         self.weights = start
         self.coordinates: Indices = np.empty(0, dtype=np.intp)
         self.trace: list[Iterate] = []
+        self.ended = False
         self._objective = objective
         self._inner = inner
         self._force = Form.zero(objective.n_features)
@@ -193,6 +222,7 @@ class _Rounds:
         first = len(self.trace)
         self.trace.extend(replace(line, iteration=first + i) for i, line in enumerate(found.trace))
         self.weights = found.weights
+        self.ended = found.status is not Status.EXHAUSTED
         self._force = self._force + found.force.lift(coordinates, self._objective.n_features)
         self._drift = self._drift.copy()
         self._drift[coordinates] += found.drift
