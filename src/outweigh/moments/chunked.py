@@ -206,6 +206,9 @@ class ChunkedSamples:
         wanted = [weights for weights in likely() if self._moments.find(weights) is None]
         if len(wanted) < 2 or self._hold_changes(wanted):
             return
+        if (1 + len(wanted)) * 8 * self.n_features**2 > self.chunks.budget:
+            # They would be forgotten before they are asked for.
+            return
         shared = (self.transform, *self._what_to_sum)
         own = self._own(np.stack(wanted, axis=1))
         total = self._summed(kernels.several_moment_sums, shared, own, "second moments")

@@ -14,8 +14,8 @@ from outweigh.protocols import Array, Indices
 
 __all__ = ["ColumnMemory", "FormMemory", "MomentMemory", "MomentSums", "RowMemory"]
 
-# Weights whose moments are remembered: the reference, and the last two that were verified.
-_REMEMBERED = 3
+# Weights whose moments are remembered: the reference, and those of the last two rounds.
+_REMEMBERED = 5
 # A sum of squares that falls below this share of what it was has lost too many of its digits.
 _CANCELLED = 1e-5
 
