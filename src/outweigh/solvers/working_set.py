@@ -34,9 +34,10 @@ POLISHED_MAY_SCORE = 1.25
 # Weights that move less than this share of the mass are the same.
 _SAME = 0.01
 # Energy that noise would give to any of the features this rarely is evidence. The rows it is summed
-# over were chosen for being large, which doubles that of noise at most: beyond, it is clear.
+# over were chosen for being large, by which noise was seen to gain up to 0.4 of it: beyond, it is
+# clear.
 _BY_CHANCE = 0.05
-_CLEAR = 2.0
+_CLEAR = 1.5
 
 InnerSolver = Callable[[Objective, Array, int], Result]
 """Called with the restricted objective, the weights to start from and its number of features."""
