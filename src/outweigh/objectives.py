@@ -120,6 +120,9 @@ class MomentObjective:
             found = self._maximum(seen.maximum)
             energy, n_rows = np.square(seen.values).sum(axis=0), seen.rows.size
             coordinates = np.union1d(seen.rows, top_k_indices(energy, n_coordinates))
+            # Noise has twice the variance on the diagonal.
+            own = np.square(seen.values[np.arange(n_rows), seen.rows]) / 2.0
+            energy[seen.rows] -= own
         else:
             found = self._maximum(self.norm.maximize(matrix))
             energy = np.square(found.form.directions) @ np.abs(found.form.strengths)

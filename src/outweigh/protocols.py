@@ -288,8 +288,8 @@ class Evaluation:
 class Survey:
     """A full pass over all pairs of features: the value, its form, and where the evidence lies.
 
-    ``energy`` is the sum of squares that each feature has in ``n_rows`` rows of the matrix; none
-    where the norm does not tell.
+    ``energy`` is the sum of squares that each feature has in ``n_rows`` rows of the matrix, half of
+    those on the diagonal; none where the norm does not tell.
     """
 
     value: float
