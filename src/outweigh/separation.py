@@ -9,12 +9,13 @@ equally much from both tails of the clean rows and so does not move their mean.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from outweigh.capped_simplex import CappedSimplex
-from outweigh.protocols import Array, Indices, Samples
+from outweigh.moments import DenseSamples
+from outweigh.protocols import Array, Indices, Samples, Span
 
 __all__ = ["FARTHEST", "NEAREST", "PULL", "Cut", "Separator", "separate", "weighted_quantile"]
 
@@ -53,19 +54,36 @@ class Separator:
         self._samples = samples
         self._domain = domain
         self._sparse = sparse
-        self._answers: list[tuple[Array, tuple[Cut, ...]]] = []
+        self._answers: list[tuple[Array, tuple[Cut, ...], Array]] = []
 
-    def __call__(self, weights: Array, features: Indices | None = None) -> Array:
-        """Return the trimmed weights, given those of a descent and the features it ran on."""
-        answer = separate(
-            self._samples, self._domain, weights, sparse=self._sparse, features=features
-        )
-        self._answers.append(answer)
-        return answer[0]
+    def __call__(
+        self, weights: Array, features: Indices | None = None, span: Span | None = None
+    ) -> Array:
+        """Return the trimmed weights, given those of a descent and where it ran.
+
+        Parameters
+        ----------
+        weights : ndarray of shape (n,)
+        features : ndarray of int, optional
+            The features of the descent.
+        span : Span, optional
+            Its directions. The removed rows are compared with the kept ones in these alone, where
+            there is less noise, and no row is read again.
+        """
+        samples = self._samples if span is None else DenseSamples(span.projected)
+        found, cuts, beyond = _trim(samples, self._domain, weights, self._sparse, features)
+        if span is not None:
+            cuts = tuple(replace(cut, direction=span.basis @ cut.direction) for cut in cuts)
+        self._answers.append((found, cuts, beyond))
+        return found
 
     def cuts_of(self, weights: Array) -> tuple[Cut, ...]:
         """Return the cuts behind weights that this object returned; none for other weights."""
-        return next((cuts for found, cuts in self._answers if found is weights), ())
+        return next((cuts for found, cuts, _ in self._answers if found is weights), ())
+
+    def beyond(self, weights: Array) -> Array | None:
+        """Return how far each row is beyond the cuts behind such weights, added up over them."""
+        return next((beyond for found, _, beyond in self._answers if found is weights), None)
 
 
 def separate(
@@ -98,9 +116,22 @@ def separate(
     cuts : tuple of Cut
         Empty if the removed rows point nowhere.
     """
+    found, cuts, _ = _trim(samples, domain, weights, sparse, features)
+    return found, cuts
+
+
+def _trim(
+    samples: Samples,
+    domain: CappedSimplex,
+    weights: Array,
+    sparse: bool,
+    features: Indices | None,
+) -> tuple[Array, tuple[Cut, ...], Array]:
+    """Return the weights, the cuts, and how far each row is beyond them, added up."""
     start = domain.reference()
     weights = domain.project(weights)
     cuts: list[Cut] = []
+    beyond = np.zeros(weights.size)
     among: Indices | None = None
     for _ in range(_ROUNDS):
         found = _find_cut(samples, domain, start, weights, sparse, among)
@@ -111,9 +142,10 @@ def separate(
             among = np.union1d(features, np.flatnonzero(cut.direction))
         excess = np.maximum(cut.excess(projected), 0.0)
         cuts.append(cut)
+        beyond += excess
         pull = PULL / domain.metric.sum() * domain.metric
         weights = domain.project(weights - pull * excess)
-    return weights, tuple(cuts)
+    return weights, tuple(cuts), beyond
 
 
 def _find_cut(

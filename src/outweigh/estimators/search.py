@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import Protocol
 
 import numpy as np
 
 from outweigh.capped_simplex import CappedSimplex
-from outweigh.noise_floor import NoiseFloor, noise_floor
+from outweigh.directions import SPARE, DirectionSet
+from outweigh.estimators.stepping import (
+    SOLVERS,
+    SearchOptions,
+    floor_at,
+    rule_for,
+    spread_over_ties,
+    update_for,
+)
 from outweigh.norms import KyFan
-from outweigh.norms.spectral import largest_eigenpairs
 from outweigh.objectives import MomentObjective
 from outweigh.protocols import (
     Array,
@@ -19,24 +27,20 @@ from outweigh.protocols import (
     Iterate,
     Objective,
     Result,
-    StepRule,
+    Span,
+    Status,
     Update,
 )
 from outweigh.solvers import (
-    Backtracking,
-    Constant,
-    EntropicMirror,
-    Polyak,
-    ProjectedSubgradient,
+    Rounds,
     WorkingSet,
     descend,
+    descend_in_rounds,
     descend_on_working_set,
 )
-from outweigh.solvers.working_set import POLISHED_MAY_SCORE, Polish
+from outweigh.solvers.rounds import POLISHED_MAY_SCORE
 
 __all__ = ["SOLVERS", "SearchOptions", "find_weights", "floor_at", "is_clean"]
-
-SOLVERS = ("polyak", "backtracking", "constant", "mirror")
 
 # A descent on a working set ends after this many steps: the next full pass is better informed.
 _STEPS_PER_ROUND = 15
@@ -46,41 +50,20 @@ _ABOVE_MEDIAN = 1.05
 _NEAR = 1.03
 # On a working set, a step that leaves more than this much of the best value is a slow one.
 _SLOW = 0.98
+# Passes over all features that a working set of directions may take.
+_DIRECTION_ROUNDS = 5
+# Below this dimension the directions of a working set are not few.
+_FEWEST_FEATURES = 5 * SPARE
 
 
-@dataclass(frozen=True, slots=True)
-class SearchOptions:
-    """How to descend; the defaults are those of the estimators.
+class Polish(Protocol):
+    """From the weights of a descent, and where it ran, to weights that may be better."""
 
-    Attributes
-    ----------
-    solver : {"polyak", "backtracking", "constant", "mirror"}
-    max_iter : int
-        Evaluations of the objective on all features or on a working set.
-    tol : float
-        Relative progress below which a descent has converged.
-    stop_at_floor : bool
-        End at the level of clean data instead of at a stationary point.
-    working_set : int
-        Features added by each full pass; 0 descends on all features at once.
-    kurtosis : float
-        Of a typical clean feature, for the level of clean data.
-    """
-
-    solver: str = "polyak"
-    max_iter: int = 300
-    tol: float = 1e-3
-    stop_at_floor: bool = True
-    working_set: int = 0
-    kurtosis: float = 3.0
-
-
-def floor_at(
-    objective: MomentObjective, domain: CappedSimplex, weights: Array, kurtosis: float
-) -> NoiseFloor:
-    """Return the level of clean data for as many effective samples as `weights` leave."""
-    n_effective = domain.n_effective(weights)
-    return noise_floor(objective.norm, n_effective, objective.n_features, kurtosis)
+    def __call__(
+        self, weights: Array, features: Indices | None = None, span: Span | None = None
+    ) -> Array:
+        """Return the weights worth verifying."""
+        ...
 
 
 def find_weights(
@@ -91,6 +74,7 @@ def find_weights(
     *,
     polish: Polish | None = None,
     coordinates: Indices | None = None,
+    span: Span | None = None,
     earlier: Result | None = None,
 ) -> Result:
     """Descend from the reference weights to the level of clean data, or as far as it goes.
@@ -106,6 +90,8 @@ def find_weights(
         From the weights of a descent to weights that may be better; kept where they verify.
     coordinates : ndarray of int, optional
         Features known to carry evidence, for the first descent on a working set.
+    span : Span, optional
+        Directions known to carry evidence, in the same way.
     earlier : Result, optional
         Of a descent over a larger set of weights, from whose end this one sets out. The forces of
         both led to where it ends.
@@ -116,7 +102,7 @@ def find_weights(
     """
     start = domain.reference()
     begin = start if earlier is None else domain.project(earlier.weights)
-    update = _update(options, domain)
+    update = update_for(options, domain)
     if _use_working_set(objective, options):
         found = _descend_in_rounds(
             objective, domain, options, update, start, begin, callback, polish, coordinates
@@ -124,6 +110,12 @@ def find_weights(
         return found if earlier is None else _after(earlier, found)
 
     objective = replace(objective, samples=objective.samples.at_hand())
+    # A descent before this one that has no span needed all features.
+    if _use_directions(objective, options) and (earlier is None or span is not None):
+        found = _descend_on_directions(
+            objective, domain, options, update, start, begin, callback, polish, span
+        )
+        return found if earlier is None else _after(earlier, found)
 
     def reached(value: float, weights: Array) -> bool:
         return options.stop_at_floor and _is_clean(
@@ -131,9 +123,9 @@ def find_weights(
         )
 
     found = descend(
-        _spread_over_ties(objective, domain, options, start),
+        spread_over_ties(objective, domain, options, start),
         update,
-        _rule(objective, domain, options, begin, objective),
+        rule_for(objective, domain, options, begin, objective),
         begin,
         max_iter=options.max_iter,
         reached=reached,
@@ -178,7 +170,18 @@ def _use_working_set(objective: MomentObjective, options: SearchOptions) -> bool
     # With more than half the features in the working set, restricting them saves nothing; and the
     # paper's step is too short to tell a slow round from the last.
     fits = 0 < 2 * options.working_set <= objective.n_features
-    return fits and options.solver != "constant"
+    return fits and options.solver != "constant" and not _is_spectral(objective)
+
+
+def _use_directions(objective: MomentObjective, options: SearchOptions) -> bool:
+    # Without a level to end at, a descent flattens its directions below all others, in vain.
+    wanted = options.working_set > 0 and options.stop_at_floor and options.solver != "constant"
+    few = objective.n_features >= _FEWEST_FEATURES and objective.removed is None
+    return wanted and few and _is_spectral(objective)
+
+
+def _is_spectral(objective: MomentObjective) -> bool:
+    return isinstance(objective.norm, KyFan) and objective.norm.rank == 1
 
 
 def _descend_in_rounds(
@@ -192,13 +195,7 @@ def _descend_in_rounds(
     polish: Polish | None,
     coordinates: Indices | None,
 ) -> Result:
-    spent = 0
-
-    def counted(iterate: Iterate) -> bool:
-        nonlocal spent
-        spent += 1
-        wish = callback(replace(iterate, iteration=spent)) if callback is not None else False
-        return bool(wish)
+    counted = _Counted(callback, options.max_iter)
 
     def inner(restricted: Objective, weights: Array, n_features: int) -> Result:
         assert isinstance(restricted, MomentObjective)
@@ -207,9 +204,9 @@ def _descend_in_rounds(
         return descend(
             restricted,
             update,
-            _rule(restricted, domain, options, weights, objective),
+            rule_for(restricted, domain, options, weights, objective),
             weights,
-            max_iter=max(1, min(steps, options.max_iter - spent)),
+            max_iter=min(steps, counted.left),
             reached=_NearOrSlow(_NEAR * level) if options.stop_at_floor else None,
             callback=counted,
         )
@@ -219,11 +216,127 @@ def _descend_in_rounds(
             value, weights, start, objective, domain, options, _ABOVE_MEDIAN
         )
 
-    def exhausted() -> bool:
-        return spent >= options.max_iter
-
     rounds = WorkingSet(options.working_set, initial=coordinates, begin=begin)
-    return descend_on_working_set(objective, inner, start, reached, rounds, polish, exhausted)
+    return descend_on_working_set(
+        objective, inner, start, reached, rounds, polish, counted.exhausted
+    )
+
+
+class _Counted:
+    """A callback that counts the evaluations of several descents as those of one."""
+
+    def __init__(self, callback: Callback | None, allowed: int) -> None:
+        self._callback = callback
+        self._allowed = allowed
+        self._spent = 0
+
+    def __call__(self, iterate: Iterate) -> bool:
+        self._spent += 1
+        if self._callback is None:
+            return False
+        return bool(self._callback(replace(iterate, iteration=self._spent)))
+
+    def exhausted(self) -> bool:
+        return self._spent >= self._allowed
+
+    @property
+    def left(self) -> int:
+        return max(1, self._allowed - self._spent)
+
+
+def _descend_on_directions(
+    objective: MomentObjective,
+    domain: CappedSimplex,
+    options: SearchOptions,
+    update: Update,
+    start: Array,
+    begin: Array,
+    callback: Callback | None,
+    polish: Polish | None,
+    span: Span | None,
+) -> Result:
+    """Descend along the directions of largest eigenvalues, and verify on all features.
+
+    The directions are those in which noise, too, is largest. So the level on them is that of all
+    features, and not the lower one of as many directions chosen blindly.
+    """
+    counted = _Counted(callback, options.max_iter)
+
+    def level(weights: Array) -> float:
+        return floor_at(objective, domain, weights, options.kurtosis).median
+
+    directions = DirectionSet(objective, level, span)
+    on_span = _OnSpan()
+
+    def inner(restricted: Objective, weights: Array) -> Result:
+        assert isinstance(restricted, MomentObjective)
+        found = descend(
+            replace(restricted, norm=KyFan(1, level=level(start))),
+            update,
+            rule_for(objective, domain, options, weights, objective),
+            weights,
+            max_iter=counted.left,
+            reached=lambda value, weights: value <= _NEAR * level(weights),
+            callback=counted,
+        )
+        on_span.ended(found, restricted)
+        return found
+
+    def polished(weights: Array) -> Array:
+        assert polish is not None
+        trimmed = polish(weights, span=directions.span)
+        allowed = floor_at(objective, domain, trimmed, options.kurtosis).upper
+        return on_span.better(trimmed, allowed)
+
+    def reached(value: float, weights: Array) -> bool:
+        floor = floor_at(objective, domain, weights, options.kurtosis)
+        if weights is start:
+            return value <= floor.upper
+        # What exceeds the clean level within the span has been weighed there.
+        return on_span.reached and value <= max(floor.clean, _ABOVE_MEDIAN * on_span.value(weights))
+
+    rounds = Rounds(
+        inner,
+        reached,
+        polished if polish is not None else None,
+        counted.exhausted,
+        max_rounds=_DIRECTION_ROUNDS,
+        look_back=False,
+        descend_first=span is not None,
+    )
+    return descend_in_rounds(directions, rounds, start, begin)
+
+
+class _OnSpan:
+    """What is known of weights on the directions descended on, without a pass."""
+
+    def __init__(self) -> None:
+        self.reached = False
+        self._restricted: MomentObjective | None = None
+        self._values: list[tuple[Array, float]] = []
+
+    def ended(self, found: Result, restricted: MomentObjective) -> None:
+        self.reached = found.status is Status.REACHED
+        self._restricted = restricted
+        self._values = [(found.weights, found.value)]
+
+    def value(self, weights: Array) -> float:
+        """Return the value on the directions; 0 where no descent was."""
+        for known, value in self._values:
+            if known is weights:
+                return value
+        if self._restricted is None:
+            return 0.0
+        value = self._restricted.verify(weights).value
+        self._values.append((weights, value))
+        return value
+
+    def better(self, trimmed: Array, allowed: float) -> Array:
+        """Return trimmed weights, unless they look less clean than those of the descent."""
+        before, value = self._values[0]
+        return (
+            trimmed if self.value(trimmed) <= max(allowed, POLISHED_MAY_SCORE * value) else before
+        )
 
 
 def is_clean(
@@ -267,61 +380,3 @@ def _is_clean(
     floor = floor_at(objective, domain, weights, options.kurtosis)
     # Untouched weights are left alone unless clean data would hardly ever score as high.
     return value <= (floor.upper if weights is start else slack * floor.median)
-
-
-def _update(options: SearchOptions, domain: CappedSimplex) -> Update:
-    return EntropicMirror(domain) if options.solver == "mirror" else ProjectedSubgradient(domain)
-
-
-def _spread_over_ties(
-    objective: MomentObjective, domain: CappedSimplex, options: SearchOptions, start: Array
-) -> MomentObjective:
-    """Let a spectral norm spread its subgradient over all directions above the clean level."""
-    if isinstance(objective.norm, KyFan) and objective.norm.rank == 1 and options.stop_at_floor:
-        level = floor_at(objective, domain, start, options.kurtosis).median
-        return replace(objective, norm=KyFan(1, level=level))
-    return objective
-
-
-def _rule(
-    objective: MomentObjective,
-    domain: CappedSimplex,
-    options: SearchOptions,
-    weights: Array,
-    full: MomentObjective,
-) -> StepRule:
-    if options.solver == "backtracking":
-        return Backtracking(tol=options.tol)
-    if options.solver == "constant":
-        return _constant_step(full, domain, options, weights)
-    target = 0.0
-    if options.stop_at_floor:
-        target = floor_at(objective, domain, weights, options.kurtosis).median
-    # Toward a known level impatience pays; without one, the level must close in with care.
-    growth = 1.0 if options.stop_at_floor else 3.0
-    # The entropic step has a metric of its own, in which the set has no diameter known here.
-    diameter = math.inf if options.solver == "mirror" else domain.diameter
-    return Polyak(target, tol=options.tol, growth=growth, diameter=diameter)
-
-
-def _constant_step(
-    objective: MomentObjective, domain: CappedSimplex, options: SearchOptions, weights: Array
-) -> Constant:
-    """Return the paper's step, with the L and beta of its lemmas evaluated on this data."""
-    samples = objective.samples
-    total = float(domain.metric.sum())
-    second = samples.moment(domain.metric / total, centred=False)
-    # |X|_2^2, and the largest |x_i|^2 as the lemmas need it.
-    spectral_sq = total * float(largest_eigenpairs(second, 1)[0][0])
-    row_sq = float(samples.squared_distances(np.zeros(samples.n_features)).max())
-    if spectral_sq <= 0.0 or row_sq <= 0.0:
-        return Constant(0.0)
-    n = domain.n_effective(weights)
-    if not objective.centred:
-        # D has radius O(sqrt(eps / n)); eps is what the caps leave above the sample weights.
-        slack = max(float(domain.caps.sum()) - 1.0, 0.0)
-        radius = math.sqrt(slack / (1.0 + slack) / n)
-        return Constant.convex(radius, math.sqrt(n) * row_sq, options.max_iter)
-    lipschitz = math.sqrt(n) * row_sq + 2.0 * spectral_sq / math.sqrt(n)
-    gap = objective.evaluate(weights).value
-    return Constant.weakly_convex(gap, lipschitz, 2.0 * spectral_sq, options.max_iter)

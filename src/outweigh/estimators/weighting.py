@@ -83,6 +83,7 @@ def find_weighting(
     result = find_weights(objective, domain, options, callback, polish=separator)
     removed = _removed(domain, result.weights)
     if not known and removed > 0.0:
+        samples = objective.samples
         searched, objective = problem_at(
             prepared, sample_weight, make_objective, min(removed, AUTO_BOUND)
         )
@@ -96,6 +97,8 @@ def find_weighting(
             callback,
             polish=separator,
             coordinates=result.coordinates if _moved(result) else None,
+            # Projections of other rows than those pruned now are no use.
+            span=result.span if _moved(result) and objective.samples is samples else None,
             earlier=result if _on_all_features(result) else None,
         )
     certificate = _certificate(objective, domain, result, bound, options.kurtosis)
@@ -109,12 +112,13 @@ def find_weighting(
         total=float(sample_weight.sum()),
         distances=(prepared.anchor, prepared.far),
         pushed=result.pushed,
+        beyond=separator.beyond(result.weights) if separator is not None else None,
     )
     pruned = np.flatnonzero(domain.caps == 0.0)
     if pruned.size:
         # They hold zeros in the samples of the descent; they are scored as new rows would be.
         scores[pruned] = score.of_samples(
-            prepared.samples.take_rows(pruned), squared=prepared.far[pruned]
+            prepared.samples.take_rows(pruned).at_hand(), squared=prepared.far[pruned]
         )
     return Weighting(
         result.weights,
