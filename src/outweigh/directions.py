@@ -58,10 +58,11 @@ class DirectionSet:
         self._objective = replace(objective, full_precision=True)
         self._level = level
         d, n = objective.n_features, objective.samples.n_samples
-        self._span = Span(np.empty((d, 0)), np.empty((n, 0))) if span is None else span
+        none = Span(np.empty((d, 0)), np.empty((n, 0)), np.empty(0))
+        self._span = none if span is None else span
         self._everything = False
         self._seen: tuple[MomentMatrix, float] | None = None
-        self._new: Array | None = None
+        self._new: tuple[Array, Array] | None = None
 
     @property
     def n_features(self) -> int:
@@ -80,9 +81,16 @@ class DirectionSet:
         self._seen = matrix, self._level(weights)
         return Survey(found.value, found.form)
 
+    def add(self, direction: Array) -> None:
+        """Take in one direction, orthogonal to the span, in place of what the last pass names."""
+        self._seen = None
+        self._new = direction[:, None], np.zeros(1)
+
     def widen(self, survey: Survey) -> bool:
         """Take in the leading eigenvectors of the last pass; return whether any was missed."""
         del survey
+        if self._new is not None:
+            return True
         if self._everything or self._seen is None:
             return False
         (matrix, level), self._seen = self._seen, None
@@ -92,22 +100,26 @@ class DirectionSet:
         if found is None:
             self._everything = True
             return True
-        vectors, n_above = found
-        outside, lengths = _outside(basis, vectors)
-        new = outside[:, lengths > _BEYOND]
-        missed = _outside(basis, vectors[:, :n_above])[1]
+        values, vectors, n_above = found
         # Projected only where a descent follows: that costs a pass.
-        self._new = new
-        return bool(np.any(missed > _NEW))
+        if basis.shape[1] == 0:
+            self._new = vectors, _held(values, level)
+            return True
+        outside, lengths = _outside(basis, vectors)
+        outside = outside[:, lengths > _BEYOND]
+        self._new = outside, np.zeros(outside.shape[1])
+        return bool(np.any(_outside(basis, vectors[:, :n_above])[1] > _NEW))
 
     def restricted(self) -> Objective:
         """Return the objective on the span alone."""
         if self._everything:
             return self._objective
-        if self._new is not None and self._new.shape[1]:
+        if self._new is not None and self._new[1].size:
+            directions, held = self._new
             self._span = Span(
-                np.hstack([self._span.basis, self._new]),
-                np.hstack([self._span.projected, self._objective.samples.project(self._new)]),
+                np.hstack([self._span.basis, directions]),
+                np.hstack([self._span.projected, self._objective.samples.project(directions)]),
+                np.concatenate([self._span.held, held]),
             )
         self._new = None
         return self._objective.restrict_to(self._span)
@@ -127,8 +139,10 @@ class DirectionSet:
         return replace(result, span=self.span)
 
 
-def leading_directions(matrix: MomentMatrix, level: float, most: int) -> tuple[Array, int] | None:
-    """Return the eigenvectors that exceed a level in magnitude, and some of the next.
+def leading_directions(
+    matrix: MomentMatrix, level: float, most: int
+) -> tuple[Array, Array, int] | None:
+    """Return the eigenpairs that exceed a level in magnitude, and some of the next.
 
     Their number is chosen where eigenvalues have their widest gap, so that the span does not depend
     on the last digits of the matrix.
@@ -142,9 +156,10 @@ def leading_directions(matrix: MomentMatrix, level: float, most: int) -> tuple[A
 
     Returns
     -------
+    values : ndarray of shape (r,)
     vectors : ndarray of shape (d, r)
     n_above : int
-        How many of them exceed the level; None in place of both where more than `most` were needed.
+        How many of them exceed the level; None in place of all where more than `most` were needed.
     """
     most = min(most, matrix.n_features - 1)
     count = min(most + 1, _PAIRS)
@@ -159,7 +174,26 @@ def leading_directions(matrix: MomentMatrix, level: float, most: int) -> tuple[A
     if first > last:
         return None
     gaps = sizes[first - 1 : last] - sizes[first : last + 1]
-    return vectors[:, : first + int(np.argmax(gaps))], n_above
+    r = first + int(np.argmax(gaps))
+    return values[:r], vectors[:, :r], n_above
+
+
+def _held(values: Array, level: float) -> Array:
+    r"""Return the squared cosine between each eigenvector and the true direction behind it.
+
+    With :math:`\gamma = d/n`, a direction in which clean rows gain the variance l shows as the
+    eigenvalue :math:`\lambda = l + \gamma + \gamma/l`, and its eigenvector holds
+    :math:`(1 - \gamma/l^2) / (1 + \gamma/l)` of it (Paul, "Asymptotics of sample eigenstructure
+    for a large dimensional spiked covariance model", 2007). The level of clean data tells
+    :math:`\gamma`.
+    """
+    ratio = (np.sqrt(1.0 + level) - 1.0) ** 2
+    centred = values - ratio
+    spread = np.maximum(centred**2 - 4.0 * ratio, 0.0)
+    gained = np.where(centred > 0.0, (centred + np.sqrt(spread)) / 2.0, 0.0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        held = (1.0 - ratio / gained**2) / (1.0 + ratio / gained)
+    return np.where(gained**2 > ratio, held, 0.0)
 
 
 def _outside(basis: Array, vectors: Array) -> tuple[Array, Array]:

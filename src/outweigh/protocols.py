@@ -278,10 +278,15 @@ class Survey:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Span:
-    """Orthonormal directions, the columns of ``basis``, and the rows in them, ``projected``."""
+    """Orthonormal directions, the columns of ``basis``, and the rows in them, ``projected``.
+
+    ``held`` says of each which share of the squared length of a true direction it is expected to
+    hold: an eigenvector of weak evidence is partly noise. It is 0 where noise explains it all.
+    """
 
     basis: Array
     projected: Array
+    held: Array
 
 
 class Objective(Protocol):

@@ -52,6 +52,8 @@ _NEAR = 1.03
 _SLOW = 0.98
 # Passes over all features that a working set of directions may take.
 _DIRECTION_ROUNDS = 5
+# One direction more moves few weights, and may be worth it.
+_SAME = 0.001
 # Below this dimension the directions of a working set are not few.
 _FEWEST_FEATURES = 5 * SPARE
 
@@ -63,6 +65,10 @@ class Polish(Protocol):
         self, weights: Array, features: Indices | None = None, span: Span | None = None
     ) -> Array:
         """Return the weights worth verifying."""
+        ...
+
+    def outside(self, weights: Array, span: Span) -> Array | None:
+        """Return a direction outside the span along which rows should be seen, if any."""
         ...
 
 
@@ -267,6 +273,7 @@ def _descend_on_directions(
 
     directions = DirectionSet(objective, level, span)
     on_span = _OnSpan()
+    looked_outside = False
 
     def inner(restricted: Objective, weights: Array) -> Result:
         assert isinstance(restricted, MomentObjective)
@@ -293,7 +300,18 @@ def _descend_on_directions(
         if weights is start:
             return value <= floor.upper
         # What exceeds the clean level within the span has been weighed there.
-        return on_span.reached and value <= max(floor.clean, _ABOVE_MEDIAN * on_span.value(weights))
+        allowed = max(floor.clean, _ABOVE_MEDIAN * on_span.value(weights))
+        return on_span.reached and value <= allowed and not one_more(weights)
+
+    def one_more(weights: Array) -> bool:
+        nonlocal looked_outside
+        if polish is None or directions.span is None or looked_outside:
+            return False
+        looked_outside = True
+        found = polish.outside(weights, directions.span)
+        if found is not None:
+            directions.add(found)
+        return found is not None
 
     rounds = Rounds(
         inner,
@@ -302,6 +320,7 @@ def _descend_on_directions(
         counted.exhausted,
         max_rounds=_DIRECTION_ROUNDS,
         look_back=False,
+        same=_SAME,
         descend_first=span is not None,
     )
     return descend_in_rounds(directions, rounds, start, begin)

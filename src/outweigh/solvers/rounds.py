@@ -29,8 +29,6 @@ __all__ = ["POLISHED_MAY_SCORE", "Rounds", "descend_in_rounds"]
 # Polished weights remove outliers along one direction and keep clean rows that a descent trims for
 # their share of the norm; they are the better ones unless they score this much more.
 POLISHED_MAY_SCORE = 1.25
-# Weights that move less than this share of the mass are the same.
-_SAME = 0.01
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -56,6 +54,9 @@ class Rounds:
     look_back : bool, default=True
         Where polished weights do not suffice, spend a pass on those before them, which may be
         cleaner; needless where `polish` has compared the two.
+    same : float, default=0.01
+        Polished weights that move less than this share of the mass from one round to the next are
+        the same, and the last.
     descend_first : bool, default=False
         Whether the workspace holds evidence already, so that no pass is needed to begin.
     """
@@ -67,6 +68,7 @@ class Rounds:
     max_rounds: int = 8
     sufficient_decrease: float = 0.03
     look_back: bool = True
+    same: float = 0.01
     descend_first: bool = False
 
 
@@ -108,7 +110,7 @@ def descend_in_rounds(
         polished = None
         if rounds.polish is not None and state.weights is not start:
             polished = rounds.polish(state.weights)
-            if settled is not None and np.abs(polished - settled).sum() <= 2.0 * _SAME:
+            if settled is not None and np.abs(polished - settled).sum() <= 2.0 * rounds.same:
                 # The descent went on and the polish came back: nothing new was learnt.
                 status = Status.STALLED
                 break
