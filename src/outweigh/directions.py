@@ -25,7 +25,8 @@ SPARE = 8
 
 # Eigenpairs computed at first; more where more exceed the level.
 _PAIRS = 32
-# With more than a d/3 of the directions in the working set, restricting to it saves too little.
+# One pass may name d/3 directions, and all of them together d/2: restricting to more saves too
+# little.
 _SHARE = 3
 # A direction that lies in the span but for this length adds nothing but rounding.
 _BEYOND = 0.03
@@ -95,8 +96,7 @@ class DirectionSet:
             return False
         (matrix, level), self._seen = self._seen, None
         basis = self._span.basis
-        most = self.n_features // _SHARE - basis.shape[1]
-        found = leading_directions(matrix, level, most) if most > SPARE else None
+        found = leading_directions(matrix, level, self.n_features // _SHARE)
         if found is None:
             self._everything = True
             return True
@@ -107,6 +107,9 @@ class DirectionSet:
             return True
         outside, lengths = _outside(basis, vectors)
         outside = outside[:, lengths > _BEYOND]
+        if 2 * (basis.shape[1] + outside.shape[1]) > self.n_features:
+            self._everything = True
+            return True
         self._new = outside, np.zeros(outside.shape[1])
         return bool(np.any(_outside(basis, vectors[:, :n_above])[1] > _NEW))
 
