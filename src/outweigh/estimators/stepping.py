@@ -12,11 +12,14 @@ from outweigh.noise_floor import NoiseFloor, noise_floor
 from outweigh.norms import KyFan
 from outweigh.norms.spectral import largest_eigenpairs
 from outweigh.objectives import MomentObjective
-from outweigh.protocols import Array, StepRule, Update
+from outweigh.protocols import Array, Callback, Iterate, StepRule, Update
 from outweigh.solvers import Backtracking, Constant, EntropicMirror, Polyak, ProjectedSubgradient
 
 __all__ = [
+    "ABOVE_MEDIAN",
+    "NEAR",
     "SOLVERS",
+    "Counted",
     "SearchOptions",
     "floor_at",
     "rule_for",
@@ -25,6 +28,11 @@ __all__ = [
 ]
 
 SOLVERS = ("polyak", "backtracking", "constant", "mirror")
+ABOVE_MEDIAN = 1.05
+"""Verified weights may score this much above the median of clean data."""
+
+NEAR = 1.03
+"""A descent ends this much above the level it steps toward, which it nears ever more slowly."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,3 +138,28 @@ def _constant_step(
     lipschitz = math.sqrt(n) * row_sq + 2.0 * spectral_sq / math.sqrt(n)
     gap = objective.evaluate(weights).value
     return Constant.weakly_convex(gap, lipschitz, 2.0 * spectral_sq, options.max_iter)
+
+
+class Counted:
+    """A callback that counts the evaluations of several descents as those of one."""
+
+    def __init__(self, callback: Callback | None, allowed: int) -> None:
+        self._callback = callback
+        self._allowed = allowed
+        self._spent = 0
+
+    def __call__(self, iterate: Iterate) -> bool:
+        """Count an evaluation; return whether the descent should stop."""
+        self._spent += 1
+        if self._callback is None:
+            return False
+        return bool(self._callback(replace(iterate, iteration=self._spent)))
+
+    def exhausted(self) -> bool:
+        """Whether no evaluation is left."""
+        return self._spent >= self._allowed
+
+    @property
+    def left(self) -> int:
+        """How many evaluations the next descent may take, at least one."""
+        return max(1, self._allowed - self._spent)

@@ -44,8 +44,8 @@ class Rounds:
     polish : callable, optional
         Improves the weights of each descent before they are verified; the next descent goes on
         from the weights before. It may return them as they are.
-    exhausted : callable, optional
-        Whether the inner solver has spent its budget, after which no further round begins.
+    ended : callable, optional
+        Asked after each pass: a status once no further round should begin, else None.
     max_rounds : int, default=8
         Full passes allowed.
     sufficient_decrease : float, default=0.03
@@ -57,6 +57,8 @@ class Rounds:
     same : float, default=0.01
         Polished weights that move less than this share of the mass from one round to the next are
         the same, and the last.
+    may_rise : float, default=0.0
+        Later weights are preferred while their value is not above the best by this share.
     descend_first : bool, default=False
         Whether the workspace holds evidence already, so that no pass is needed to begin.
     """
@@ -64,11 +66,12 @@ class Rounds:
     inner: Callable[[Objective, Array], Result]
     reached: Reached
     polish: Callable[[Array], Array] | None = None
-    exhausted: Callable[[], bool] | None = None
+    ended: Callable[[], Status | None] | None = None
     max_rounds: int = 8
     sufficient_decrease: float = 0.03
     look_back: bool = True
     same: float = 0.01
+    may_rise: float = 0.0
     descend_first: bool = False
 
 
@@ -121,12 +124,14 @@ def descend_in_rounds(
         clean = rounds.reached(survey.value, tested)
         # Weights at the clean level are the answer even where others, with more rows and so a lower
         # level to reach, scored a little less.
-        if best is None or clean or survey.value < (1.0 - 1e-6) * previous:
+        if best is None or clean or survey.value < (1.0 - 1e-6 + rounds.may_rise) * previous:
             best = state.result(tested, survey)
         if clean:
             status = Status.REACHED
             break
-        if rounds.exhausted is not None and rounds.exhausted():
+        ended = None if rounds.ended is None else rounds.ended()
+        if ended is not None:
+            status = ended
             break
         if not workspace.widen(survey) and survey.value > enough:
             status = Status.STALLED

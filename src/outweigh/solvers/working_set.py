@@ -14,6 +14,7 @@ from outweigh.protocols import (
     Objective,
     Reached,
     Result,
+    Status,
     Survey,
     SurveyableObjective,
 )
@@ -99,11 +100,14 @@ def descend_on_working_set(
         assert polish is not None
         return polish(weights, features.coordinates)
 
+    def ended() -> Status | None:
+        return Status.EXHAUSTED if exhausted is not None and exhausted() else None
+
     rounds = Rounds(
         on_features,
         reached,
         polished if polish is not None else None,
-        exhausted,
+        ended,
         working_set.max_rounds,
         working_set.sufficient_decrease,
         descend_first=working_set.initial is not None,
