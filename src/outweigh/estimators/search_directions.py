@@ -115,10 +115,11 @@ def descend_on_directions(
         floor = floor_at(objective, domain, weights, options.kurtosis)
         if weights is start:
             return value <= floor.upper
-        # What exceeds the clean level within the span has been weighed there.
         within = value <= ABOVE_MEDIAN * state.value(weights)
         state.stuck = within and not state.reached
-        clean = state.reached and (within or value <= floor.clean)
+        # What polished weights leave above the clean level, within the span, was weighed there.
+        weighed = within and polish is not None
+        clean = state.reached and (weighed or value <= ABOVE_MEDIAN * floor.median)
         state.clean = weights if clean else state.clean
         if polish is None or directions.span is None or state.looked_outside:
             return clean
