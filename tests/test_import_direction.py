@@ -29,6 +29,7 @@ ROOMS = (
     "adversaries",
     "moments",
     "objectives",
+    "directions",
     "solvers",
     "certificates",
     "stability",

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from outweigh.forms import Form
-from outweigh.moments.matrices import restrict_reference
+from outweigh.moments.dense import DenseSamples
+from outweigh.moments.matrices import apply_reference, restrict_reference
 from outweigh.moments.screened import deflated
 from outweigh.norms import KyFan, LargestEntries, RowwiseLargest
 from outweigh.protocols import (
@@ -20,6 +21,7 @@ from outweigh.protocols import (
     Norm,
     Reference,
     Samples,
+    Span,
     Survey,
 )
 from outweigh.selection import top_k_indices
@@ -156,6 +158,15 @@ class MomentObjective:
             reference=restrict_reference(self.reference, coordinates),
             removed=removed,
         )
+
+    def restrict_to(self, span: Span) -> MomentObjective:
+        """Return the same objective on the projections of the rows onto a span only."""
+        if self.removed is not None:
+            raise ValueError("directions were taken out; restrict to features instead")
+        reference = self.reference
+        if np.ndim(reference) > 0:
+            reference = span.basis.T @ apply_reference(reference, span.basis)
+        return replace(self, samples=DenseSamples(span.projected), reference=reference)
 
     def without(self, basis: Array) -> MomentObjective:
         """Return the residual objective with the orthonormal columns of `basis` taken out."""

@@ -37,6 +37,7 @@ __all__ = [
     "Result",
     "Samples",
     "ScreenedMatrix",
+    "Span",
     "Status",
     "StepRule",
     "Survey",
@@ -44,6 +45,7 @@ __all__ = [
     "TiledMatrix",
     "Update",
     "WeightSet",
+    "Workspace",
 ]
 
 Array = NDArray[np.float64]
@@ -288,15 +290,29 @@ class Evaluation:
 class Survey:
     """A full pass over all pairs of features: the value, its form, and where the evidence lies.
 
+    ``coordinates`` are the features that carry it; None where it is not read off features.
     ``energy`` is the sum of squares that each feature has in ``n_rows`` rows of the matrix, half of
     those on the diagonal; none where the norm does not tell.
     """
 
     value: float
     form: Form
-    coordinates: Indices
+    coordinates: Indices | None = None
     energy: Array | None = None
     n_rows: int = 0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Span:
+    """Orthonormal directions, the columns of ``basis``, and the rows in them, ``projected``.
+
+    ``held`` says of each which share of the squared length of a true direction it is expected to
+    hold: an eigenvector of weak evidence is partly noise. It is 0 where noise explains it all.
+    """
+
+    basis: Array
+    projected: Array
+    held: Array
 
 
 class Objective(Protocol):
@@ -321,6 +337,39 @@ class SurveyableObjective(Objective, Protocol):
 
     def restrict(self, coordinates: Indices) -> Objective:
         """Return the same objective on the named features only."""
+        ...
+
+
+class Workspace(Protocol):
+    """The part of feature space that a descent runs in between two full passes."""
+
+    @property
+    def n_features(self) -> int:
+        """Number of features d of the whole space."""
+        ...
+
+    def survey(self, weights: Array) -> Survey:
+        """Return the value over all features, by a full pass."""
+        ...
+
+    def widen(self, survey: Survey, weights: Array) -> bool:
+        """Take in what the last full pass, at these weights, named; say whether any of it is new."""
+        ...
+
+    def restricted(self) -> Objective:
+        """Return the objective on this part alone."""
+        ...
+
+    def lift(self, vector: Array) -> Array:
+        """Return a vector of this part as one of all features."""
+        ...
+
+    def lift_form(self, form: Form) -> Form:
+        """Return a form on this part as one on all features."""
+        ...
+
+    def recorded(self, result: Result) -> Result:
+        """Return a result that says where it was found."""
         ...
 
 
@@ -392,10 +441,11 @@ Reached = Callable[[float, Array], bool]
 class Result:
     """What a descent returns.
 
-    ``form`` attains the value at the weights; ``coordinates`` are the features descended on, all of
-    them if None. ``force`` and ``drift`` record the descent as a function of x: a row was pushed
-    down by x'Fx - x'b with F = sum step_t Z_t and b = sum step_t (Z_t + Z_t') mu_t. ``pushed`` is
-    that function at the rows descended on, sum step_t g_t.
+    ``form`` attains the value at the weights; ``coordinates`` are the features descended on, and
+    ``span`` the directions; all of them if both are None. ``force`` and ``drift`` record the
+    descent as a function of x: a row was pushed down by x'Fx - x'b with F = sum step_t Z_t and
+    b = sum step_t (Z_t + Z_t') mu_t. ``pushed`` is that function at the rows descended on,
+    sum step_t g_t.
     """
 
     weights: Array
@@ -408,3 +458,4 @@ class Result:
     drift: Array
     coordinates: Indices | None = None
     pushed: Array | None = None
+    span: Span | None = None

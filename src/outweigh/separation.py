@@ -9,12 +9,13 @@ equally much from both tails of the clean rows and so does not move their mean.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from outweigh.capped_simplex import CappedSimplex
-from outweigh.protocols import Array, Indices, Samples
+from outweigh.moments import DenseSamples
+from outweigh.protocols import Array, Indices, Samples, Span
 
 __all__ = ["FARTHEST", "NEAREST", "PULL", "Cut", "Separator", "separate", "weighted_quantile"]
 
@@ -24,6 +25,8 @@ NEAREST, FARTHEST = 2.0, 4.0
 # A row one deviation beyond the cut loses five times the weight of a row: all of it.
 PULL = 5.0
 _QUARTILES_TO_SD = 1.0 / 1.349
+# A span that holds this share of the squared length of the direction of the outliers will do.
+_WELL_HELD = 0.97
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,32 +56,67 @@ class Separator:
         self._samples = samples
         self._domain = domain
         self._sparse = sparse
-        self._answers: list[tuple[Array, tuple[Cut, ...]]] = []
+        self._answers: list[tuple[Array, tuple[Cut, ...], Array]] = []
 
-    def __call__(self, weights: Array, features: Indices | None = None) -> Array:
-        """Return the trimmed weights, given those of a descent and the features it ran on."""
+    def __call__(
+        self, weights: Array, features: Indices | None = None, span: Span | None = None
+    ) -> Array:
+        """Return the trimmed weights, given those of a descent and where it ran.
+
+        Parameters
+        ----------
+        weights : ndarray of shape (n,)
+        features : ndarray of int, optional
+            The features of the descent.
+        span : Span, optional
+            Its directions. The removed rows are compared with the kept ones in these alone, where
+            there is less noise, and no row is read again.
+        """
         if features is not None:
             self._samples.foresee(lambda: [weights, self._guess(weights, features)])
-        answer = separate(
-            self._samples, self._domain, weights, sparse=self._sparse, features=features
-        )
-        self._answers.append(answer)
-        return answer[0]
+        samples = self._samples if span is None else DenseSamples(span.projected)
+        found, cuts, beyond = _trim(samples, self._domain, weights, self._sparse, features)
+        if span is not None:
+            cuts = tuple(replace(cut, direction=span.basis @ cut.direction) for cut in cuts)
+        self._answers.append((found, cuts, beyond))
+        return found
+
+    def outside(self, weights: Array, span: Span) -> Array | None:
+        """Return the direction outside a span in which rows removed within it differ from the kept.
+
+        Eigenvectors of weak evidence miss a part of the direction of the outliers. The difference
+        of means over all features holds that part, with the noise of all features. None where
+        little is missing, or less than that noise.
+        """
+        moved = _Moved.between(self._domain, weights)
+        if moved is None:
+            return None
+        z_scores = moved.difference(self._samples, weights) / moved.noise
+        within = span.basis.T @ z_scores
+        told = span.held > 0.0
+        length_sq = float(np.sum(within[told] ** 2))
+        true_sq = float(np.sum(within[told] ** 2 / span.held[told]))
+        n_outside = z_scores.size - within.size
+        # Squared cosines with the direction of the outliers, as they are and as they would be.
+        if length_sq >= _WELL_HELD * true_sq or length_sq * (true_sq + n_outside) >= true_sq**2:
+            return None
+        beyond = z_scores - span.basis @ within
+        return np.asarray(beyond / np.linalg.norm(beyond))
 
     def _guess(self, weights: Array, features: Indices) -> Array:
         """Return what the answer will be unless other features have a part in it."""
-        return separate(
-            self._samples,
-            self._domain,
-            weights,
-            sparse=self._sparse,
-            features=features,
-            only=self._sparse,
-        )[0]
+        found, _, _ = _trim(
+            self._samples, self._domain, weights, self._sparse, features, only=self._sparse
+        )
+        return found
 
     def cuts_of(self, weights: Array) -> tuple[Cut, ...]:
         """Return the cuts behind weights that this object returned; none for other weights."""
-        return next((cuts for found, cuts in self._answers if found is weights), ())
+        return next((cuts for found, cuts, _ in self._answers if found is weights), ())
+
+    def beyond(self, weights: Array) -> Array | None:
+        """Return how far each row is beyond the cuts behind such weights, added up over them."""
+        return next((beyond for found, _, beyond in self._answers if found is weights), None)
 
 
 def separate(
@@ -88,7 +126,6 @@ def separate(
     *,
     sparse: bool,
     features: Indices | None = None,
-    only: bool = False,
 ) -> tuple[Array, tuple[Cut, ...]]:
     """Trim along the directions in which the removed rows differ from the kept ones.
 
@@ -105,8 +142,6 @@ def separate(
     features : ndarray of int, optional
         The features that carry the evidence. The first direction is sought on all features, the
         next on these and those of the first alone: others hold noise, and need not be read again.
-    only : bool, default=False
-        Seek the first direction on those features too.
 
     Returns
     -------
@@ -114,12 +149,29 @@ def separate(
     cuts : tuple of Cut
         Empty if the removed rows point nowhere.
     """
-    start = domain.reference()
+    found, cuts, _ = _trim(samples, domain, weights, sparse, features)
+    return found, cuts
+
+
+def _trim(
+    samples: Samples,
+    domain: CappedSimplex,
+    weights: Array,
+    sparse: bool,
+    features: Indices | None,
+    *,
+    only: bool = False,
+) -> tuple[Array, tuple[Cut, ...], Array]:
+    """Return the weights, the cuts, and how far each row is beyond them, added up.
+
+    With `only`, the first direction is sought on those features too.
+    """
     weights = domain.project(weights)
     cuts: list[Cut] = []
+    beyond = np.zeros(weights.size)
     among = features if only else None
     for _ in range(_ROUNDS):
-        found = _find_cut(samples, domain, start, weights, sparse, among)
+        found = _find_cut(samples, domain, weights, sparse, among)
         if found is None:
             break
         cut, projected = found
@@ -127,34 +179,58 @@ def separate(
             among = np.union1d(features, np.flatnonzero(cut.direction))
         excess = np.maximum(cut.excess(projected), 0.0)
         cuts.append(cut)
+        beyond += excess
         pull = PULL / domain.metric.sum() * domain.metric
         weights = domain.project(weights - pull * excess)
-    return weights, tuple(cuts)
+    return weights, tuple(cuts), beyond
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Moved:
+    """How weights moved away from the reference, and the noise of the mean of what they lost."""
+
+    start: Array
+    change: Array
+    removed: Array
+    share: float
+    noise: float
+
+    @classmethod
+    def between(cls, domain: CappedSimplex, weights: Array) -> _Moved | None:
+        """Return the change from the reference to `weights`; None if there is none."""
+        start = domain.reference()
+        change = start - weights
+        change[np.abs(change) <= 1e-9 * start.max()] = 0.0
+        removed = np.maximum(change, 0.0)
+        share = float(removed.sum())
+        counted = domain.metric > 0
+        noise = float(np.sqrt(np.sum(change[counted] ** 2 / domain.metric[counted])))
+        if share <= 0.0 or noise == 0.0:
+            return None
+        return cls(start, change, removed, share, noise)
+
+    def difference(self, samples: Samples, weights: Array, among: Indices | None = None) -> Array:
+        """Return by how much the mean moved, on all features or on some and zero elsewhere."""
+        if among is None:
+            return samples.mean(self.start) - samples.mean(weights)
+        difference = np.zeros(samples.n_features)
+        difference[among] = samples.columns(among).mean(self.change)
+        return difference
 
 
 def _find_cut(
     samples: Samples,
     domain: CappedSimplex,
-    start: Array,
     weights: Array,
     sparse: bool,
     among: Indices | None,
 ) -> tuple[Cut, Array] | None:
     """Return a cut and the projections on its direction, or None if nothing was revealed."""
-    moved = start - weights
-    moved[np.abs(moved) <= 1e-9 * start.max()] = 0.0
-    removed = np.maximum(moved, 0.0)
-    share = float(removed.sum())
-    counted = domain.metric > 0
-    noise = float(np.sqrt(np.sum(moved[counted] ** 2 / domain.metric[counted])))
-    if share <= 0.0 or noise == 0.0:
+    moved = _Moved.between(domain, weights)
+    if moved is None:
         return None
-    if among is None:
-        difference = samples.mean(start) - samples.mean(weights)
-    else:
-        difference = np.zeros(samples.n_features)
-        difference[among] = samples.columns(among).mean(moved)
-    direction = _significant(difference / noise, sparse)
+    difference = moved.difference(samples, weights, among)
+    direction = _significant(difference / moved.noise, sparse)
     if direction is None:
         return None
     projected = samples.project(direction)
@@ -162,7 +238,8 @@ def _find_cut(
     spread = (high - low) * _QUARTILES_TO_SD
     if spread <= 0.0:
         return None
-    separation = abs(float(removed @ projected) / share - centre) / spread
+    share = moved.share
+    separation = abs(float(moved.removed @ projected) / share - centre) / spread
     # Where two Gaussians of weights share and 1 - share, that far apart, are equally likely.
     odds = np.log((1.0 - share) / share)
     limit = separation / 2.0 + odds / max(separation, np.finfo(float).eps)
@@ -174,10 +251,15 @@ def _significant(z_scores: Array, sparse: bool) -> Array | None:
     d = z_scores.size
     if sparse:
         z_scores = np.where(np.abs(z_scores) > np.sqrt(2.0 * np.log(max(d, 2))), z_scores, 0.0)
-    elif z_scores @ z_scores < d + 3.0 * np.sqrt(2.0 * d):
+    elif z_scores @ z_scores < _significance(d):
         return None
     length = float(np.linalg.norm(z_scores))
     return z_scores / length if length > 0 else None
+
+
+def _significance(d: int) -> float:
+    """Return what the sum of the squares of d Gaussians hardly ever exceeds."""
+    return float(d + 3.0 * np.sqrt(2.0 * d))
 
 
 def weighted_quantile(values: Array, weights: Array, levels: list[float]) -> Array:

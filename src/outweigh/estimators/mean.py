@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
 from outweigh import objectives
+from outweigh.directions import SPARE
 from outweigh.estimators.mean_template import MeanEstimator
 from outweigh.estimators.parameters import COMMON, N_NONZERO
 from outweigh.estimators.preparation import ROWS_FOR_ORIGIN, Prepared, Standardizer
@@ -137,7 +138,7 @@ class RobustMean(MeanEstimator):
             sample_weight,
             objectives.mean,
             self._known_contamination(),
-            self._options(0),
+            self._options(SPARE),
             separate_sparse=False if self.refit else None,
             callback=self._log,
         )

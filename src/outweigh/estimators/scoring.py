@@ -53,7 +53,11 @@ class RowScore:
         return self.of_samples(DenseSamples(self.standardizer.apply(X)))
 
     def of_samples(
-        self, samples: Samples, pushed: Array | None = None, squared: Array | None = None
+        self,
+        samples: Samples,
+        pushed: Array | None = None,
+        squared: Array | None = None,
+        beyond: Array | None = None,
     ) -> Array:
         """Return the score of rows already in units of the noise.
 
@@ -64,8 +68,10 @@ class RowScore:
             The force x'Fx - x'b on each row where it is known.
         squared : ndarray of shape (n,), optional
             The squared distance of each row from the anchor where it is known.
+        beyond : ndarray of shape (n,), optional
+            How far each row is beyond the cuts, added up, where it is known.
         """
-        by_loss, by_distance = self._terms(samples, pushed, squared)
+        by_loss, by_distance = self._terms(samples, pushed, squared, beyond)
         # The last term orders rows that nothing speaks against by their distance; else they would
         # be equal to the last digit, and no given share of them could be flagged.
         order = _ORDER_GAIN * np.log1p(np.maximum(by_distance / _DISTANCE_GAIN + 1.0, 0.0))
@@ -119,15 +125,22 @@ class RowScore:
         return parts, away
 
     def _terms(
-        self, samples: Samples, pushed: Array | None = None, squared: Array | None = None
+        self,
+        samples: Samples,
+        pushed: Array | None = None,
+        squared: Array | None = None,
+        beyond: Array | None = None,
     ) -> tuple[Array, Array]:
         lost = np.zeros(samples.n_samples)
         if self._has_force:
             if pushed is None:
                 pushed = samples.quadratic(self.force, self.drift)
             lost += self.total * (pushed - self.level)
-        for cut in self.cuts:
-            lost += PULL * np.maximum(cut.excess(samples.project(cut.direction)), 0.0)
+        if beyond is None:
+            beyond = np.zeros(samples.n_samples)
+            for cut in self.cuts:
+                beyond += np.maximum(cut.excess(samples.project(cut.direction)), 0.0)
+        lost += PULL * beyond
         if squared is None:
             squared = samples.squared_distances(self.anchor)
         by_distance = _DISTANCE_GAIN * (squared / self.radius_sq - 1.0)
@@ -148,6 +161,7 @@ def row_score(
     total: float | None = None,
     distances: tuple[Array, Array] | None = None,
     pushed: Array | None = None,
+    beyond: Array | None = None,
 ) -> tuple[RowScore, Array]:
     """Calibrate a score on the rows kept by `weights`; return it and the scores of all rows.
 
@@ -162,6 +176,8 @@ def row_score(
         distances are from the weighted mean.
     pushed : ndarray of shape (n,), optional
         The force on each row where the descent was on these samples and recorded it.
+    beyond : ndarray of shape (n,), optional
+        How far each row is beyond the cuts, added up, where that is known.
     """
     if pushed is None:
         pushed = samples.quadratic(result.force, result.drift)
@@ -178,7 +194,7 @@ def row_score(
         total if total is not None else 1.0 / float(weights @ weights),
         cuts,
     )
-    return score, score.of_samples(samples, pushed, squared)
+    return score, score.of_samples(samples, pushed, squared, beyond)
 
 
 def _softplus(values: Array) -> Array:

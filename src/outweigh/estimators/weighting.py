@@ -122,6 +122,7 @@ def find_weighting(
     result = find_weights(objective, domain, options, callback, polish=separator)
     removed = _removed(domain, result.weights)
     if not known and removed > 0.0:
+        samples = objective.samples
         searched, objective = problem_at(
             prepared, sample_weight, make_objective, min(removed, AUTO_BOUND)
         )
@@ -135,6 +136,8 @@ def find_weighting(
             callback,
             polish=separator,
             coordinates=result.coordinates if _moved(result) else None,
+            # Projections of other rows than those pruned now are no use.
+            span=result.span if _moved(result) and objective.samples is samples else None,
             earlier=result if _on_all_features(result) else None,
         )
     return Found(
@@ -164,13 +167,16 @@ def weighting_of(found: Found) -> Weighting:
         total=float(found.sample_weight.sum()),
         distances=(prepared.anchor, prepared.far),
         pushed=result.pushed,
+        beyond=found.separator.beyond(result.weights) if found.separator is not None else None,
     )
     pruned = np.flatnonzero(found.domain.caps == 0.0)
     if pruned.size:
         # They hold zeros in the samples of the descent; they are scored as new rows would be.
-        scores[pruned] = score.of_samples(
-            prepared.samples.take_rows(pruned), squared=prepared.far[pruned]
-        )
+        rows = prepared.samples.take_rows(pruned)
+        if result.span is not None:
+            # Directions are read off all features, several of them.
+            rows = rows.at_hand()
+        scores[pruned] = score.of_samples(rows, squared=prepared.far[pruned])
     return Weighting(found, certificate, score, scores)
 
 

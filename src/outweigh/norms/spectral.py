@@ -64,7 +64,7 @@ class KyFan:
         return Maximum(value, form, float(strengths @ values))
 
 
-def largest_eigenpairs(matrix: MomentMatrix, count: int) -> tuple[Array, Array]:
+def largest_eigenpairs(matrix: MomentMatrix, count: int, tol: float = 1e-9) -> tuple[Array, Array]:
     """Return the `count` eigenpairs of largest magnitude, by decreasing magnitude.
 
     Parameters
@@ -72,6 +72,8 @@ def largest_eigenpairs(matrix: MomentMatrix, count: int) -> tuple[Array, Array]:
     matrix : MomentMatrix
     count : int
         Clipped to the dimension.
+    tol : float, default=1e-9
+        Relative accuracy of the values where they are found by iteration; 0 for all digits.
 
     Returns
     -------
@@ -82,7 +84,7 @@ def largest_eigenpairs(matrix: MomentMatrix, count: int) -> tuple[Array, Array]:
     count = min(count, d)
     screen, rounding = screened(matrix)
     if rounding > 0.0 and isinstance(screen, MomentMatrix):
-        _, rough = largest_eigenpairs(screen, count)
+        _, rough = largest_eigenpairs(screen, count, tol)
         if np.isfinite(rough).all():
             return _refined(matrix, rough)
     if d <= _DENSE_LIMIT or 4 * count >= d:
@@ -92,7 +94,7 @@ def largest_eigenpairs(matrix: MomentMatrix, count: int) -> tuple[Array, Array]:
         # A fixed start: the same matrix always gives the same vectors.
         start = np.random.default_rng(d).standard_normal(d)
         try:
-            values, vectors = eigsh(operator, k=count, which="LM", v0=start, tol=1e-9)
+            values, vectors = eigsh(operator, k=count, which="LM", v0=start, tol=tol)
         except ArpackNoConvergence:
             values, vectors = scipy.linalg.eigh(matrix.restrict(np.arange(d)))
     order = np.argsort(-np.abs(values), kind="stable")[:count]

@@ -1,9 +1,4 @@
-"""Descend on the few features that carry the evidence, verify on all of them, repeat.
-
-A full pass over all pairs of features costs a covariance. The descent needs only the features in
-which the weighted data looks unclean, so it runs on those columns alone; a full pass then verifies
-the weights and names the features that were missed. Any solver can run inside.
-"""
+"""The working set of features: those that carry the evidence, a few at a time."""
 
 from __future__ import annotations
 
@@ -17,7 +12,6 @@ from outweigh.forms import Form
 from outweigh.protocols import (
     Array,
     Indices,
-    Iterate,
     Objective,
     Reached,
     Result,
@@ -25,14 +19,10 @@ from outweigh.protocols import (
     Survey,
     SurveyableObjective,
 )
+from outweigh.solvers.rounds import Rounds, descend_in_rounds
 
-__all__ = ["POLISHED_MAY_SCORE", "WorkingSet", "descend_on_working_set"]
+__all__ = ["WorkingSet", "descend_on_working_set"]
 
-# Polished weights remove outliers along one direction and keep clean rows that a descent trims for
-# their share of the norm; they are the better ones unless they score this much more.
-POLISHED_MAY_SCORE = 1.25
-# Weights that move less than this share of the mass are the same.
-_SAME = 0.01
 # Energy that noise would give to any of the features this rarely is evidence. The rows it is summed
 # over were chosen for being large, by which noise was seen to gain up to 0.4 of it: beyond, it is
 # clear.
@@ -121,127 +111,74 @@ def descend_on_working_set(
     Result
         Its value is that of a full pass at the returned weights.
     """
-    if working_set.max_rounds < 1:
-        raise ValueError("max_rounds must be at least 1")
-    begin = start if working_set.begin is None else working_set.begin
-    rounds = _Rounds(objective, inner, begin)
-    if working_set.initial is not None:
-        rounds.descend_on(working_set.initial)
-    best: Result | None = None
-    settled: Array | None = None
-    status = Status.EXHAUSTED
-    n_coordinates = working_set.n_coordinates
-    for _ in range(working_set.max_rounds):
-        previous = np.inf if best is None else best.value
-        enough = (1.0 - working_set.sufficient_decrease) * previous
+    features = _Features(objective, working_set)
 
-        def suffices(value: float, weights: Array, enough: float = enough) -> bool:
-            return value <= enough < np.inf or reached(value, weights)
+    def on_features(restricted: Objective, weights: Array) -> Result:
+        return inner(restricted, weights, features.coordinates.size)
 
-        polished = None
-        if polish is not None and rounds.weights is not start:
-            polished = polish(rounds.weights, rounds.coordinates)
-            if settled is not None and np.abs(polished - settled).sum() <= 2.0 * _SAME:
-                # The descent went on and the polish came back: nothing new was learnt.
-                status = Status.STALLED
-                break
-        tested, survey = _survey(objective, rounds.weights, polished, suffices, n_coordinates)
-        settled = tested if tested is polished else None
-        n_coordinates = min(working_set.growth * n_coordinates, objective.n_features)
-        rounds.trace.append(Iterate(len(rounds.trace), survey.value, 0.0, True))
-        # Single precision may colour the last digits; an earlier point is as good as an equal one.
-        clean = reached(survey.value, tested)
-        # Weights at the clean level are the answer even where others, with more rows and so a lower
-        # level to reach, scored a little less.
-        if best is None or clean or survey.value < (1.0 - 1e-6) * previous:
-            best = rounds.result(tested, survey)
-        if clean:
-            status = Status.REACHED
-            break
+    def polished(weights: Array) -> Array:
+        assert polish is not None
+        return polish(weights, features.coordinates)
+
+    def ended(survey: Survey, weights: Array, descent: Status | None) -> Status | None:
         if exhausted is not None and exhausted():
-            break
-        if working_set.noise is not None and rounds.ended:
-            clear = working_set.evident(survey, tested, clear=True)
-            if clear.size == 0:
-                # What is left above the clean level is noise that no weights remove.
-                status = Status.STALLED
-                break
-        grown = np.union1d(rounds.coordinates, survey.coordinates)
-        evident = working_set.evident(survey, tested)
-        if 2 * evident.size <= objective.n_features:
-            # Where most features show evidence, any few of them will do.
-            grown = np.union1d(grown, evident)
-        if survey.value > enough and grown.size == rounds.coordinates.size:
-            status = Status.STALLED
-            break
-        rounds.descend_on(grown)
-    assert best is not None
-    trace = tuple(rounds.trace)
-    return replace(best, status=status, n_iter=len(trace), trace=trace)
+            return Status.EXHAUSTED
+        if working_set.noise is None or descent in (None, Status.EXHAUSTED):
+            return None
+        # What no feature shows clearly is noise, which no weights remove.
+        nothing = working_set.evident(survey, weights, clear=True).size == 0
+        return Status.STALLED if nothing else None
+
+    rounds = Rounds(
+        on_features,
+        reached,
+        polished if polish is not None else None,
+        ended,
+        working_set.max_rounds,
+        working_set.sufficient_decrease,
+        descend_first=working_set.initial is not None,
+    )
+    return descend_in_rounds(features, rounds, start, working_set.begin)
 
 
-def _survey(
-    objective: SurveyableObjective,
-    weights: Array,
-    polished: Array | None,
-    suffices: Reached,
-    n_coordinates: int,
-) -> tuple[Array, Survey]:
-    """Return the polished weights and a full pass at them, or the weights before if far cleaner.
+class _Features:
+    """The named columns as a workspace; every pass names more of them."""
 
-    Those before are only looked at, which costs another pass, where the polished do not suffice.
-    """
-    if polished is None:
-        return weights, objective.survey(weights, n_coordinates)
-    survey = objective.survey(polished, n_coordinates)
-    if suffices(survey.value, polished):
-        return polished, survey
-    before = objective.survey(weights, n_coordinates)
-    if before.value < survey.value / POLISHED_MAY_SCORE:
-        return weights, before
-    return polished, survey
-
-
-class _Rounds:
-    """The weights between two full passes, and the forces that led to them."""
-
-    def __init__(self, objective: SurveyableObjective, inner: InnerSolver, start: Array) -> None:
-        self.weights = start
-        self.coordinates: Indices = np.empty(0, dtype=np.intp)
-        self.trace: list[Iterate] = []
-        self.ended = False
+    def __init__(self, objective: SurveyableObjective, working_set: WorkingSet) -> None:
+        none = np.empty(0, dtype=np.intp)
+        self.coordinates = none if working_set.initial is None else working_set.initial
         self._objective = objective
-        self._inner = inner
-        self._force = Form.zero(objective.n_features)
-        self._drift = np.zeros(objective.n_features)
-        self._pushed: Array | None = np.zeros(start.size)
+        self._working_set = working_set
+        self._asked = working_set.n_coordinates
 
-    def descend_on(self, coordinates: Indices) -> None:
-        self.coordinates = coordinates
-        restricted = self._objective.restrict(coordinates)
-        found = self._inner(restricted, self.weights, coordinates.size)
-        first = len(self.trace)
-        self.trace.extend(replace(line, iteration=first + i) for i, line in enumerate(found.trace))
-        self.weights = found.weights
-        self.ended = found.status is not Status.EXHAUSTED
-        self._force = self._force + found.force.lift(coordinates, self._objective.n_features)
-        self._drift = self._drift.copy()
-        self._drift[coordinates] += found.drift
-        if self._pushed is None or found.pushed is None:
-            self._pushed = None
-        else:
-            self._pushed = self._pushed + found.pushed
+    @property
+    def n_features(self) -> int:
+        return self._objective.n_features
 
-    def result(self, weights: Array, survey: Survey) -> Result:
-        return Result(
-            weights,
-            survey.value,
-            Status.EXHAUSTED,
-            len(self.trace),
-            (),
-            survey.form,
-            self._force,
-            self._drift,
-            self.coordinates,
-            self._pushed,
-        )
+    def survey(self, weights: Array) -> Survey:
+        return self._objective.survey(weights, self._asked)
+
+    def widen(self, survey: Survey, weights: Array) -> bool:
+        assert survey.coordinates is not None
+        self._asked = min(self._working_set.growth * self._asked, self.n_features)
+        n_before = self.coordinates.size
+        self.coordinates = np.union1d(self.coordinates, survey.coordinates)
+        evident = self._working_set.evident(survey, weights)
+        if 2 * evident.size <= self.n_features:
+            # Where most features show evidence, any few of them will do.
+            self.coordinates = np.union1d(self.coordinates, evident)
+        return self.coordinates.size > n_before
+
+    def restricted(self) -> Objective:
+        return self._objective.restrict(self.coordinates)
+
+    def lift(self, vector: Array) -> Array:
+        lifted = np.zeros(self.n_features)
+        lifted[self.coordinates] = vector
+        return lifted
+
+    def lift_form(self, form: Form) -> Form:
+        return form.lift(self.coordinates, self.n_features)
+
+    def recorded(self, result: Result) -> Result:
+        return replace(result, coordinates=self.coordinates)
