@@ -145,7 +145,7 @@ def test_a_lifted_form_says_of_a_row_what_the_form_says_of_its_projection() -> N
 def test_a_second_pass_at_the_same_weights_names_nothing_new() -> None:
     directions = spanned(rows())
     survey = directions.survey(DOMAIN.reference())
-    assert not directions.widen(survey, w)
+    assert not directions.widen(survey, DOMAIN.reference())
 
 
 def test_evidence_outside_the_span_widens_it() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar
 
@@ -132,13 +133,16 @@ class RobustMean(MeanEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
-    def _find(self, prepared: Prepared, sample_weight: Array) -> Found:
+    def _find(
+        self, prepared: Prepared, sample_weight: Array, earlier: Found | None, verify: bool
+    ) -> Found:
+        del earlier
         return find_weighting(
             prepared,
             sample_weight,
             objectives.mean,
             self._known_contamination(),
-            self._options(SPARE),
+            replace(self._options(SPARE), verify=verify),
             separate_sparse=False if self.refit else None,
             callback=self._log,
         )
@@ -282,32 +286,49 @@ class RobustSparseMean(MeanEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
-    def _find(self, prepared: Prepared, sample_weight: Array) -> Found:
+    def _find(
+        self, prepared: Prepared, sample_weight: Array, earlier: Found | None, verify: bool
+    ) -> Found:
         if self.n_nonzero != "auto":
             k = min(int(self.n_nonzero), prepared.samples.n_features)
-            return self._find_with(prepared, sample_weight, k)
+            return self._find_with(prepared, sample_weight, k, earlier, verify)
+        k = self._first_count(prepared, sample_weight, earlier)
+        for _ in range(self._COUNTS):
+            found = self._find_with(prepared, sample_weight, k, earlier, verify)
+            counted = max(1, _count_in(found))
+            if not verify or abs(counted - k) <= 0.2 * k:
+                break
+            k, earlier = counted, None
+        return found
+
+    def _first_count(
+        self, prepared: Prepared, sample_weight: Array, earlier: Found | None
+    ) -> int:
+        """Return how many entries seem to be nonzero before weights are sought."""
+        if earlier is not None:
+            return max(1, _count_in(earlier))
         # The centre before any weights is read off a sample.
         n_effective = min(float(sample_weight.sum()), float(ROWS_FOR_ORIGIN))
         rough = prepared.centre / prepared.standardizer.scale
-        k = max(1, min(_count_significant(rough, n_effective), rough.size // 4))
-        for _ in range(self._COUNTS):
-            found = self._find_with(prepared, sample_weight, k)
-            mean = found.centre / prepared.standardizer.scale
-            counted = max(1, _count_significant(mean, found.n_effective))
-            if abs(counted - k) <= 0.2 * k:
-                break
-            k = counted
-        return found
+        return max(1, min(_count_significant(rough, n_effective), rough.size // 4))
 
-    def _find_with(self, prepared: Prepared, sample_weight: Array, k: int) -> Found:
+    def _find_with(
+        self,
+        prepared: Prepared,
+        sample_weight: Array,
+        k: int,
+        earlier: Found | None,
+        verify: bool,
+    ) -> Found:
         return find_weighting(
             prepared,
             sample_weight,
             partial(objectives.sparse_mean, n_nonzero=k),
             self._known_contamination(),
-            self._options(max(3 * k, 30)),
+            replace(self._options(max(3 * k, 30)), verify=verify),
             separate_sparse=True if self.refit else None,
             callback=self._log,
+            coordinates=None if earlier is None else earlier.result.coordinates,
         )
 
     def _validate_rows(self, X: ArrayLike, sample_weight: ArrayLike | None) -> tuple[Rows, Array]:
@@ -338,6 +359,12 @@ class RobustSparseMean(MeanEstimator):
         location = np.zeros_like(mean)
         location[chosen] = mean[chosen]
         return location
+
+
+def _count_in(found: Found) -> int:
+    """Return how many entries of a weighted mean are significant."""
+    mean = found.centre / found.prepared.standardizer.scale
+    return _count_significant(mean, found.n_effective)
 
 
 def _count_significant(z: Array, n_effective: float) -> int:

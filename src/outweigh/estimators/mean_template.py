@@ -43,8 +43,20 @@ class MeanEstimator(RobustEstimator):
     covariance: object
 
     @abstractmethod
-    def _find(self, prepared: Prepared, sample_weight: Array) -> Found:
-        """Return weights for samples in units of the noise."""
+    def _find(
+        self, prepared: Prepared, sample_weight: Array, earlier: Found | None, verify: bool
+    ) -> Found:
+        """Return weights for samples in units of the noise.
+
+        Parameters
+        ----------
+        prepared : Prepared
+        sample_weight : ndarray of shape (n,)
+        earlier : Found or None
+            What was found in somewhat other units.
+        verify : bool
+            False where weights are only needed to find better units.
+        """
 
     @abstractmethod
     def _read_out(self, mean: Array, standardizer: Standardizer, n_effective: float) -> Array:
@@ -72,9 +84,12 @@ class MeanEstimator(RobustEstimator):
         if known is not None:
             standardizer = replace(standardizer, whitener=whitener_on(known, standardizer.columns))
         prepared = prepare(rows, weight, standardizer, centre)
-        found = self._find(prepared, weight)
-        if isinstance(scale, str) and scale == "auto":
-            found = self._refine_scale(rows, found)
+        refine = isinstance(scale, str) and scale == "auto"
+        # Scales that were estimated without weights are to be estimated again.
+        rough = refine and bool(np.any(standardizer.scale != 1.0))
+        found = self._find(prepared, weight, None, not rough)
+        if refine:
+            found = self._refine_scale(rows, found, rough)
         standardizer = found.prepared.standardizer
         read = self._read_out(found.centre, standardizer, found.n_effective)
         location[standardizer.columns] = read
@@ -85,25 +100,28 @@ class MeanEstimator(RobustEstimator):
         self._centre = centre
         self._set_weighting(sample_weight, positive, weighting_of(found))
 
-    def _refine_scale(self, rows: Rows, found: Found) -> Found:
+    def _refine_scale(self, rows: Rows, found: Found, rough: bool) -> Found:
         """Search again where the weights found show that the scales were wrong."""
-        if np.all(found.prepared.standardizer.scale == 1.0):
-            # Data taken to be of unit noise; whether it is shows in a part of the columns.
-            kurtosis = found.samples.typical_kurtosis(found.weights)
-            d = found.samples.n_features
-            some = found.samples.variances(found.weights, np.arange(0, d, max(1, d // 256)))
-            if not scales_are_off(some, found.n_effective, kurtosis):
-                return found
-        for _ in range(_SCALE_ROUNDS):
+        if not rough and self._unit_noise(found):
+            return found
+        for i in range(_SCALE_ROUNDS):
             variances = found.samples.variances(found.weights)
             # Six digits are more than a scale is known to; the rest is the order of summation,
             # which must not decide what a long descent does.
             factor = _six_digits(np.sqrt(np.where(variances > 0, variances, 1.0)))
-            if np.all(np.abs(factor - 1.0) <= _SCALE_TOLERANCE):
+            if np.all(np.abs(factor - 1.0) <= _SCALE_TOLERANCE) and not (rough and i == 0):
                 break
             weight = found.sample_weight
-            found = self._find(rescale(found.prepared, rows, weight, factor), weight)
+            prepared = rescale(found.prepared, rows, weight, factor)
+            found = self._find(prepared, weight, found, True)
         return found
+
+    def _unit_noise(self, found: Found) -> bool:
+        """Whether data taken to be of unit noise is so, as shows in a part of the columns."""
+        kurtosis = found.samples.typical_kurtosis(found.weights)
+        d = found.samples.n_features
+        some = found.samples.variances(found.weights, np.arange(0, d, max(1, d // 256)))
+        return not scales_are_off(some, found.n_effective, kurtosis)
 
     def certify(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> Certificate:
         """Return the certificate with the gradient of the Moreau envelope, which takes longer.

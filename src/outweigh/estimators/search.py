@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -48,6 +49,7 @@ def find_weights(
     coordinates: Indices | None = None,
     span: Span | None = None,
     earlier: Result | None = None,
+    look_first: bool = False,
 ) -> Result:
     """Descend from the reference weights to the level of clean data, or as far as it goes.
 
@@ -67,6 +69,8 @@ def find_weights(
     earlier : Result, optional
         Of a descent over a larger set of weights, from whose end this one sets out. The forces of
         both led to where it ends.
+    look_first : bool, default=False
+        Make a pass over all features before a descent on known ones.
 
     Returns
     -------
@@ -77,7 +81,19 @@ def find_weights(
     update = update_for(options, domain)
     if _use_working_set(objective, options):
         found = _descend_in_rounds(
-            objective, domain, options, update, start, begin, callback, polish, coordinates
+            objective,
+            domain,
+            options,
+            WorkingSet(
+                options.working_set,
+                initial=coordinates,
+                look_first=look_first,
+                verify=options.verify,
+                begin=begin,
+                noise=_noise(domain) if objective.centred else None,
+            ),
+            callback,
+            polish,
         )
         return found if earlier is None else _after(earlier, found)
 
@@ -144,17 +160,20 @@ def _use_working_set(objective: MomentObjective, options: SearchOptions) -> bool
     return fits and options.solver != "constant" and not is_spectral(objective)
 
 
+def _noise(domain: CappedSimplex) -> Callable[[Array], float]:
+    """Return the variance of what noise puts off the diagonal of S_w, as a function of w."""
+    return lambda weights: 1.0 / domain.n_effective(weights)
+
+
 def _descend_in_rounds(
     objective: MomentObjective,
     domain: CappedSimplex,
     options: SearchOptions,
-    update: Update,
-    start: Array,
-    begin: Array,
+    working_set: WorkingSet,
     callback: Callback | None,
     polish: Polish | None,
-    coordinates: Indices | None,
 ) -> Result:
+    start, update = domain.reference(), update_for(options, domain)
     counted = Counted(callback, options.max_iter)
 
     def inner(restricted: Objective, weights: Array, n_features: int) -> Result:
@@ -176,11 +195,8 @@ def _descend_in_rounds(
             value, weights, start, objective, domain, options, ABOVE_MEDIAN
         )
 
-    # Of centred second moments in units of the noise, the entries off the diagonal.
-    noise = (lambda weights: 1.0 / domain.n_effective(weights)) if objective.centred else None
-    rounds = WorkingSet(options.working_set, initial=coordinates, begin=begin, noise=noise)
     return descend_on_working_set(
-        objective, inner, start, reached, rounds, polish, counted.exhausted
+        objective, inner, start, reached, working_set, polish, counted.exhausted
     )
 
 

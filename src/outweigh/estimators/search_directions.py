@@ -148,6 +148,7 @@ def descend_on_directions(
         same=_SAME,
         may_rise=ABOVE_MEDIAN - 1.0,
         descend_first=span is not None,
+        verify=options.verify,
     )
     found = descend_in_rounds(directions, rounds, start, begin)
     # Clean weights stay so where a look outside the span has found nothing better.

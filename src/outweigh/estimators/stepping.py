@@ -51,6 +51,9 @@ class SearchOptions:
     working_set : int
         Features added by each full pass; 0 descends on all features at once. For a spectral norm
         the working set is one of directions, and the data alone says how many.
+    verify : bool
+        Without it, the first descent on a working set is the only one, and what it ends at is not
+        verified on all features: for weights that are to be found again, in better units.
     kurtosis : float
         Of a typical clean feature, for the level of clean data.
     """
@@ -60,6 +63,7 @@ class SearchOptions:
     tol: float = 1e-3
     stop_at_floor: bool = True
     working_set: int = 0
+    verify: bool = True
     kurtosis: float = 3.0
 
 

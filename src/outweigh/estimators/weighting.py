@@ -14,7 +14,7 @@ from outweigh.estimators.scoring import RowScore, row_score
 from outweigh.estimators.search import SearchOptions, find_weights, floor_at
 from outweigh.forms import Form
 from outweigh.objectives import MomentObjective
-from outweigh.protocols import Array, Callback, Result, Samples
+from outweigh.protocols import Array, Callback, Indices, Result, Samples
 from outweigh.separation import Separator
 
 __all__ = [
@@ -91,6 +91,7 @@ def find_weighting(
     *,
     separate_sparse: bool | None,
     callback: Callback | None = None,
+    coordinates: Indices | None = None,
 ) -> Found:
     """Find weights under which the samples look clean.
 
@@ -107,10 +108,14 @@ def find_weighting(
     separate_sparse : bool or None
         Trim along the direction of the removed rows, on few features or on all; None does not.
     callback : callable, optional
+    coordinates : ndarray of int, optional
+        Features known to carry evidence.
 
     Returns
     -------
     Found
+        At the loose bound where the contamination is to be estimated and `options` ask for rough
+        weights only.
     """
     bound = AUTO_BOUND if contamination is None else contamination
     if contamination is None and sample_weight.sum() < _FEWEST:
@@ -119,9 +124,17 @@ def find_weighting(
     options = _with_kurtosis(options, objective.samples, domain)
     known = contamination is not None
     separator = _separator(objective, domain, separate_sparse) if known else None
-    result = find_weights(objective, domain, options, callback, polish=separator)
+    result = find_weights(
+        objective,
+        domain,
+        options,
+        callback,
+        polish=separator,
+        coordinates=coordinates,
+        look_first=True,
+    )
     removed = _removed(domain, result.weights)
-    if not known and removed > 0.0:
+    if not known and removed > 0.0 and options.verify:
         samples = objective.samples
         searched, objective = problem_at(
             prepared, sample_weight, make_objective, min(removed, AUTO_BOUND)

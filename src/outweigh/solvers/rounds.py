@@ -62,6 +62,8 @@ class Rounds:
         Later weights are preferred while their value is not above the best by this share.
     descend_first : bool, default=False
         Whether the workspace holds evidence already, so that no pass is needed to begin.
+    verify : bool, default=True
+        Without it, the weights of the first descent are the answer, polished, whatever their value.
     """
 
     inner: Callable[[Objective, Array], Result]
@@ -74,6 +76,7 @@ class Rounds:
     same: float = 0.01
     may_rise: float = 0.0
     descend_first: bool = False
+    verify: bool = True
 
 
 def descend_in_rounds(
@@ -94,7 +97,8 @@ def descend_in_rounds(
     Returns
     -------
     Result
-        Its value is that of a full pass at the returned weights.
+        Its value is that of a full pass at the returned weights, or of the last one where they
+        were not verified.
     """
     if rounds.max_rounds < 1:
         raise ValueError("max_rounds must be at least 1")
@@ -118,6 +122,10 @@ def descend_in_rounds(
                 # The descent went on and the polish came back: nothing new was learnt.
                 status = Status.STALLED
                 break
+        if best is not None and not rounds.verify:
+            found = state.weights if polished is None else polished
+            best = replace(state.result(found, survey), value=previous)
+            break
         tested, survey = _survey(workspace, state.weights, polished, suffices, rounds.look_back)
         settled = tested if tested is polished else None
         state.trace.append(Iterate(len(state.trace), survey.value, 0.0, True))

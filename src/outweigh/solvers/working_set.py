@@ -54,6 +54,10 @@ class WorkingSet:
         names new features.
     initial : ndarray of int, optional
         Features known to carry evidence: the first descent runs on them without a pass before it.
+    look_first : bool, default=False
+        Make that pass even so: it may find the weights clean, or evidence on other features too.
+    verify : bool, default=True
+        Without it, the weights of the first descent are the answer, polished, whatever their value.
     begin : ndarray of shape (n,), optional
         Weights to begin from, found by another descent; by default the untouched ones.
     noise : callable, optional
@@ -67,6 +71,8 @@ class WorkingSet:
     max_rounds: int = 8
     sufficient_decrease: float = 0.03
     initial: Indices | None = None
+    look_first: bool = False
+    verify: bool = True
     begin: Array | None = None
     noise: Callable[[Array], float] | None = None
 
@@ -136,7 +142,8 @@ def descend_on_working_set(
         ended,
         working_set.max_rounds,
         working_set.sufficient_decrease,
-        descend_first=working_set.initial is not None,
+        descend_first=working_set.initial is not None and not working_set.look_first,
+        verify=working_set.verify,
     )
     return descend_in_rounds(features, rounds, start, working_set.begin)
 
@@ -148,6 +155,8 @@ class _Features:
         none = np.empty(0, dtype=np.intp)
         self.coordinates = none if working_set.initial is None else working_set.initial
         self._objective = objective
+        # Beside features that are known, a first look adds none that hold mere noise.
+        self._known_suffice = working_set.initial is not None and working_set.look_first
         self._working_set = working_set
         self._asked = working_set.n_coordinates
 
@@ -162,7 +171,9 @@ class _Features:
         assert survey.coordinates is not None
         self._asked = min(self._working_set.growth * self._asked, self.n_features)
         n_before = self.coordinates.size
-        self.coordinates = np.union1d(self.coordinates, survey.coordinates)
+        if not self._known_suffice:
+            self.coordinates = np.union1d(self.coordinates, survey.coordinates)
+        self._known_suffice = False
         evident = self._working_set.evident(survey, weights)
         if 2 * evident.size <= self.n_features:
             # Where most features show evidence, any few of them will do.
