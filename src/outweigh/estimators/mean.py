@@ -328,7 +328,7 @@ class RobustSparseMean(MeanEstimator):
             replace(self._options(max(3 * k, 30)), verify=verify),
             separate_sparse=True if self.refit else None,
             callback=self._log,
-            coordinates=None if earlier is None else earlier.result.coordinates,
+            coordinates=None if earlier is None else earlier.evident_features,
         )
 
     def _validate_rows(self, X: ArrayLike, sample_weight: ArrayLike | None) -> tuple[Rows, Array]:

@@ -34,6 +34,9 @@ __all__ = ["MeanEstimator"]
 # Scales are estimated again with better weights until they change by less than this, or this often.
 _SCALE_TOLERANCE = 0.03
 _SCALE_ROUNDS = 2
+# Robust scales are too large where rows are wrong; a feature that varies this much more than its
+# scale under the weights found has outliers left, or heavy tails.
+_SPREAD_BEYOND = 1.25
 
 
 class MeanEstimator(RobustEstimator):
@@ -104,16 +107,18 @@ class MeanEstimator(RobustEstimator):
         """Search again where the weights found show that the scales were wrong."""
         if not rough and self._unit_noise(found):
             return found
-        for i in range(_SCALE_ROUNDS):
-            variances = found.samples.variances(found.weights)
-            # Six digits are more than a scale is known to; the rest is the order of summation,
-            # which must not decide what a long descent does.
-            factor = _six_digits(np.sqrt(np.where(variances > 0, variances, 1.0)))
-            if np.all(np.abs(factor - 1.0) <= _SCALE_TOLERANCE) and not (rough and i == 0):
+        weight = found.sample_weight
+        factor = _scale_left(found)
+        if rough and factor.max() > _SPREAD_BEYOND:
+            # Outliers are left, which verified weights would not leave.
+            found, rough = self._find(found.prepared, weight, found, True), False
+            factor = _scale_left(found)
+        for _ in range(_SCALE_ROUNDS):
+            if not rough and np.all(np.abs(factor - 1.0) <= _SCALE_TOLERANCE):
                 break
-            weight = found.sample_weight
             prepared = rescale(found.prepared, rows, weight, factor)
-            found = self._find(prepared, weight, found, True)
+            found, rough = self._find(prepared, weight, found, True), False
+            factor = _scale_left(found)
         return found
 
     def _unit_noise(self, found: Found) -> bool:
@@ -217,6 +222,16 @@ class TrustedSums:
         """Return sums of x - origin, and the number of rows, as one row."""
         trusted = rows[self.score(rows) >= self.offset]
         return np.append((trusted - self.origin).sum(axis=0), float(len(trusted)))[None, :]
+
+
+def _scale_left(found: Found) -> Array:
+    """Return the deviation of each column under the weights found, in the present units.
+
+    Six digits are more than a scale is known to; the rest is the order of summation, which must not
+    decide what a long descent does.
+    """
+    variances = found.samples.variances(found.weights)
+    return _six_digits(np.sqrt(np.where(variances > 0, variances, 1.0)))
 
 
 def _six_digits(values: Array) -> Array:

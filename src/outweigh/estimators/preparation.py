@@ -36,8 +36,10 @@ _VALUES_AT_ONCE = 1_000_000
 # In units of the noise. Beyond it, sums of fourth powers of what is left after pruning would
 # overflow.
 _TOO_LARGE = 1e70
-# Scales that change by less than this factor prune the same rows: the radius is no sharper.
-_SIMILAR = 2.0
+# Scales that shrink by less than this factor, and grow by less than the other, prune the same rows:
+# the radius is no sharper. Rows that smaller scales would prune too are left to the descent, but a
+# row that larger ones would not must not stay pruned.
+_SHRINK, _GROW = 2.0, 1.1
 # A centre within this many noise units of zero needs no shift of the origin.
 _NEAR_ORIGIN = 10.0
 
@@ -211,7 +213,7 @@ def rescale(prepared: Prepared, rows: Rows, sample_weight: Array, factor: Array)
     After a small change the same rows are pruned, which saves measuring all distances anew.
     """
     standardizer = prepared.standardizer.rescaled(factor)
-    if factor.min() < 1.0 / _SIMILAR or factor.max() > _SIMILAR:
+    if factor.min() < 1.0 / _SHRINK or factor.max() > _GROW:
         return prepare(rows, sample_weight, standardizer, prepared.centre)
     return replace(
         prepared,

@@ -67,6 +67,11 @@ class Found:
         return 1.0 / float(np.sum(self.weights**2 / self.sample_weight))
 
     @property
+    def evident_features(self) -> Indices | None:
+        """The features descended on, where a descent moved the weights."""
+        return self.result.coordinates if _moved(self.result) else None
+
+    @property
     def centre(self) -> Array:
         """The weighted mean in the units of X, on the columns that vary."""
         return self.prepared.standardizer.restore(self.samples.mean(self.weights))
