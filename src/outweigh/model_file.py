@@ -207,10 +207,10 @@ def _load(archive: zipfile.ZipFile, name: str) -> RobustEstimator:
     if any(key.startswith("__") or not key.isidentifier() for key in state):
         raise ModelFileError(f"{name}: is damaged: it sets attributes that no estimator has")
     # Files that say nothing of a sample are of fits on all rows.
-    whole = {"subsample_": None, "_weights_of_sample": None, "_allowance": 0.0}
-    if "weights_" in state:
-        whole["_n_rows"] = int(state["weights_"].size)
-    estimator.__dict__.update({**whole, **state})
+    if "subsample_" not in state:
+        state |= {"subsample_": None, "_weights_of_sample": None, "_allowance": 0.0}
+        state["_n_rows"] = int(state["weights_"].size)
+    estimator.__dict__.update(state)
     return estimator
 
 

@@ -317,12 +317,18 @@ class RobustEstimator(OutlierMixin, BaseEstimator):
 
     def _share(self, sample_weight: Array) -> float:
         """Return the share to flag: what was asked for, or that of rows that lost half or more."""
-        known = self._known_contamination()
-        if known is not None:
-            return known
+        known = self.contamination != "auto"
+        if known and self._allowance == 0.0:
+            return float(self.contamination)
         caps = sample_weight / ((1.0 - self.contamination_bound_) * sample_weight.sum())
         lost = self.weights_ < 0.5 * caps
-        return float(sample_weight[lost].sum() / sample_weight.sum())
+        share = float(sample_weight[lost].sum() / sample_weight.sum())
+        if known:
+            # What was asked for is of all rows; the share of a sample is only close to it, and a
+            # cut among the outliers would trust some, one among clean rows lose those of a side.
+            middle = float(self.contamination)
+            share = float(np.clip(share, middle - self._allowance, middle + self._allowance))
+        return share
 
 
 def _offset(scores: Array, sample_weight: Array, share: float) -> float:

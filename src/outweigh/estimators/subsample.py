@@ -58,7 +58,7 @@ class Trusts:
 
     def __call__(self, rows: NDArray[np.floating]) -> NDArray[np.bool_]:
         """Return whether the score of each row is not below the offset."""
-        return np.asarray(self.score(rows) >= self.offset)
+        return np.asarray(self.score(np.asarray(rows, dtype=np.float64)) >= self.offset)
 
 
 def subsample_of(
@@ -81,7 +81,9 @@ def subsample_of(
     """
     if size is None or rows.shape[0] <= size:
         return None
-    counted = None if sample_weight is None else np.flatnonzero(sample_weight > 0)
+    counted = None
+    if sample_weight is not None and sample_weight.min() == 0.0:
+        counted = np.flatnonzero(sample_weight)
     n_counted = rows.shape[0] if counted is None else int(counted.size)
     if n_counted <= size:
         return None
