@@ -259,6 +259,27 @@ def test_constants_and_zeros_of_a_sparse_mean_are_kept() -> None:
     assert set(np.flatnonzero(found.location_)) == {0, 1, 2, 8}
 
 
+def test_a_value_where_the_sample_is_constant_does_not_move_the_mean() -> None:
+    X = rows_of()
+    X[:, 8] = 0.1
+    row = int(np.setdiff1d(np.arange(N), RobustPCA(subsample=SIZE).fit(rows_of()).subsample_)[0])
+    X[row, 8] = 1e300
+    with pytest.warns(UserWarning, match="constant"):
+        found = RobustMean(subsample=SIZE).fit(X)
+    assert found.location_[8] == 0.1
+
+
+def test_a_data_frame_of_dask_keeps_its_names_and_knows_its_chunks() -> None:
+    dd = pytest.importorskip("dask.dataframe")
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(rows_of()).add_prefix("f")
+    with configured():
+        found = RobustMean(subsample=SIZE).fit(dd.from_pandas(frame, npartitions=3))
+        assert found.weights_.shape == (N,)
+        assert found.feature_names_in_[0] == "f0"
+        assert_same(found, RobustMean(subsample=SIZE).fit(frame))
+
+
 @pytest.mark.parametrize("name", ["sparse mean", "mean, known share"])
 def test_certify_speaks_of_the_rows_that_were_searched(name: str) -> None:
     X = rows_of()

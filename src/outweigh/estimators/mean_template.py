@@ -188,9 +188,12 @@ class MeanEstimator(RobustEstimator):
     def _extend(self, X: Rows, sample_weight: Array | None) -> Accepted:
         found = super()._extend(X, sample_weight)
         if found.kept > 0.0:
-            # Summed about the estimate of the sample, in which constants are exact.
+            # Not where the sample is constant: no score looks there, so a row may hold anything.
+            averaged = np.zeros(self.location_.size, dtype=np.bool_)
+            averaged[self._score.standardizer.columns] = True
+            averaged &= self._nonzero
             mean = self.location_ + found.shift / found.kept
-            self.location_ = np.where(self._nonzero, mean, 0.0)
+            self.location_ = np.where(averaged, mean, self.location_)
         return found
 
     @property

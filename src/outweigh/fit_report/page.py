@@ -71,7 +71,7 @@ def _verdict(fitted: Fitted) -> str:
     kind = "verdict" if certificate.clean else "verdict care"
     facts = [
         (f"{fitted.n_distrusted:,}", "rows distrusted"),
-        (f"{certificate.removed:.1%}", "of the weight removed"),
+        (f"{fitted.estimator.contamination_:.1%}", "of the weight removed"),
         (f"{certificate.contamination_bound:.1%}", "could have been removed"),
     ]
     if certificate.noise_floor.median > 0:
