@@ -128,7 +128,9 @@ def test_every_output_of_a_fit_on_a_sample_speaks_of_all_rows(
     assert main(["fit", "mean", path, "--subsample", "200", *where, *outputs]) == 0
     assert "searched on a random sample of 200 rows" in capsys.readouterr().out
     weights = pd.read_csv(tmp_path / "w.csv")["weight"].to_numpy()
-    np.testing.assert_allclose(weights[:N_WRONG], 0.0)
+    # A cut learnt from ten outliers may leave one of the others on the wrong side.
+    assert np.count_nonzero(weights[:N_WRONG]) <= 1
+    assert np.all(weights[N_WRONG:] > 0.0)
     np.testing.assert_allclose(weights[weights > 0], 1.0 / np.count_nonzero(weights))
     result = json.loads((tmp_path / "o.json").read_text())
     assert (result["n_samples"], result["n_subsampled"]) == (N, 200)
