@@ -118,6 +118,40 @@ def test_every_output_and_a_model_that_knows_the_columns(tmp_path: Path) -> None
         np.testing.assert_allclose(pd.read_csv(out)["score"], weights["score"], rtol=1e-9)
 
 
+@pytest.mark.parametrize("where", [[], ["--scheduler", "threads"]], ids=["memory", "in parts"])
+def test_every_output_of_a_fit_on_a_sample_speaks_of_all_rows(
+    where: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = saved(tmp_path, "csv")
+    names = {"--weights": "w.csv", "--report": "p.html", "--save": "m.outweigh", "--out": "o.json"}
+    outputs = [part for option, name in names.items() for part in (option, str(tmp_path / name))]
+    assert main(["fit", "mean", path, "--subsample", "200", *where, *outputs]) == 0
+    assert "searched on a random sample of 200 rows" in capsys.readouterr().out
+    weights = pd.read_csv(tmp_path / "w.csv")["weight"].to_numpy()
+    # A cut learnt from ten outliers may leave one of the others on the wrong side.
+    assert np.count_nonzero(weights[:N_WRONG]) <= 1
+    assert np.all(weights[N_WRONG:] > 0.0)
+    np.testing.assert_allclose(weights[weights > 0], 1.0 / np.count_nonzero(weights))
+    result = json.loads((tmp_path / "o.json").read_text())
+    assert (result["n_samples"], result["n_subsampled"]) == (N, 200)
+    assert result["contamination"] == pytest.approx(np.mean(weights == 0.0))
+    assert len(result["distrusted"]) == np.count_nonzero(weights == 0.0)
+    assert "--subsample 200" in (tmp_path / "p.html").read_text()
+    assert main(["score", str(tmp_path / "m.outweigh"), path]) == 0
+
+
+def test_all_rows_can_be_asked_for_and_one_row_cannot(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = saved(tmp_path, "csv")
+    assert main(["fit", "mean", path, "--subsample", "all"]) == 0
+    assert "random sample" not in capsys.readouterr().out
+    for bad in ("1", "some"):
+        with pytest.raises(SystemExit):
+            main(["fit", "mean", path, "--subsample", bad])
+        assert "--subsample: must be all or" in capsys.readouterr().err
+
+
 def test_a_page_of_components_is_made_too(tmp_path: Path) -> None:
     page = tmp_path / "p.html"
     arguments = ["--scheduler", "threads", "--report", str(page)]

@@ -83,7 +83,9 @@ def save_model(estimator: RobustEstimator, target: str | Path | BinaryIO) -> Non
     ----------
     estimator : RobustMean, RobustSparseMean, RobustPCA or RobustSparsePCA
         Fitted. Parameters that are objects, such as a random state or a covariance estimator, are
-        not stored: what was fitted with them is.
+        not stored: what was fitted with them is. Nor are ``weights_`` that are a dask array, as
+        after a fit of Dask rows on a sample: rows whose score is at least ``offset_`` are those
+        of equal weight.
     target : str, Path or binary file
 
     Examples
@@ -102,11 +104,14 @@ def save_model(estimator: RobustEstimator, target: str | Path | BinaryIO) -> Non
     name = type(estimator).__name__
     if _ESTIMATORS.get(name) is not type(estimator):
         raise TypeError(f"estimator: {name} cannot be saved; only {', '.join(_ESTIMATORS)} can")
-    if not hasattr(estimator, "weights_"):
+    if not hasattr(estimator, "offset_"):
         raise ValueError("estimator: is not fitted; call fit first")
     encoder = _Encoder()
     parameters = estimator.get_params(deep=False)
     state = {key: value for key, value in vars(estimator).items() if key not in parameters}
+    if not isinstance(state.get("weights_"), np.ndarray):
+        # Lazy weights of rows that the file does not hold: `score_samples` tells them again.
+        state.pop("weights_", None)
     model = {
         "format": FORMAT,
         "schema": SCHEMA,
@@ -201,6 +206,10 @@ def _load(archive: zipfile.ZipFile, name: str) -> RobustEstimator:
         ) from error
     if any(key.startswith("__") or not key.isidentifier() for key in state):
         raise ModelFileError(f"{name}: is damaged: it sets attributes that no estimator has")
+    # Files that say nothing of a sample are of fits on all rows.
+    if "subsample_" not in state:
+        state |= {"subsample_": None, "_weights_of_sample": None, "_allowance": 0.0}
+        state["_n_rows"] = int(state["weights_"].size)
     estimator.__dict__.update(state)
     return estimator
 

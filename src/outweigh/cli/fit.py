@@ -61,6 +61,11 @@ def _fit(arguments: argparse.Namespace) -> None:
         estimator.set_params(verbose=True).fit(rows)
     estimator.set_params(verbose=False)
     notes += dict.fromkeys(f"warning: {warning.message}" for warning in caught)
+    if estimator.subsample_ is not None:
+        notes.append(
+            f"weights were searched on a random sample of {estimator.subsample_.size:,} rows, of "
+            "which the verdict speaks; the others are weighted by their scores (see --subsample)"
+        )
     seconds = time.monotonic() - started
     fitted = Fitted(
         estimator,
@@ -111,6 +116,8 @@ def _estimator(arguments: argparse.Namespace, table: Table) -> RobustEstimator:
         "contamination": arguments.contamination,
         "covariance": _covariance(arguments, table),
     }
+    if arguments.subsample is not None:
+        options["subsample"] = None if arguments.subsample == "all" else arguments.subsample
     if arguments.scale is not None:
         options["scale"] = None if arguments.scale == "none" else arguments.scale
     if arguments.kind == "mean":
@@ -195,6 +202,7 @@ def _command(arguments: argparse.Namespace) -> str:
         ("--scale", arguments.scale, None),
         ("--covariance", arguments.covariance, None),
         ("--trusted", arguments.trusted, None),
+        ("--subsample", arguments.subsample, None),
         ("--scheduler", arguments.scheduler, None),
     ):
         if value != default:

@@ -79,6 +79,14 @@ def add_fit(commands: Any) -> None:
         help="rows that you trust, with the same columns, whose covariance is used as above; for "
         "components rows of noise alone, such as blank measurements",
     )
+    what.add_argument(
+        "--subsample",
+        type=_rows_searched,
+        default=None,
+        metavar="ROWS",
+        help="the most rows that weights are searched on; of more, a random sample is fitted and "
+        "the others are weighted by their scores, `all`: never (default: 4000000)",
+    )
     out = fit.add_argument_group("output")
     out.add_argument("--out", metavar="FILE", help="the result, as .json or .csv")
     out.add_argument("--weights", metavar="FILE", help="weight and score of every row, as .csv")
@@ -158,6 +166,15 @@ def _share(text: str) -> float | str:
 
 def _count(text: str) -> int | str:
     return text if text == "auto" else _number_of(text, "auto or ")
+
+
+def _rows_searched(text: str) -> int | str:
+    if text == "all":
+        return text
+    rows = _number_of(text, "all or ")
+    if rows < 2:
+        raise argparse.ArgumentTypeError(f"must be all or at least 2 rows; got {text!r}")
+    return rows
 
 
 def _number_of(text: str, alternative: str = "") -> int:

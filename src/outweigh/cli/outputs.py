@@ -87,7 +87,7 @@ def result_json(fitted: Fitted) -> str:
         {
             "row": str(found.labels[i]),
             "score": float(found.scores[i]),
-            "weight": float(est.weights_[found.rows[i]]),
+            "weight": float(fitted.weights[found.rows[i]]),
             "reasons": [
                 {"feature": names[j], "share": float(share), "deviation": float(away)}
                 for j, share, away in zip(
@@ -101,10 +101,11 @@ def result_json(fitted: Fitted) -> str:
         "what": fitted.title,
         "source": fitted.source,
         "n_samples": len(fitted.labels),
+        "n_subsampled": None if est.subsample_ is None else int(est.subsample_.size),
         "n_features": len(names),
         "verdict": certificate.verdict,
         "clean": bool(certificate.clean),
-        "contamination": certificate.removed,
+        "contamination": float(est.contamination_),
         "contamination_bound": certificate.contamination_bound,
         "objective": certificate.objective,
         "clean_level": {
@@ -137,9 +138,7 @@ def weights_csv(fitted: Fitted, id_name: str | None) -> str:
     """Return what the fit says of each row as CSV."""
     flagged = np.zeros(len(fitted.labels), dtype=bool)
     flagged[fitted.explanation.rows] = True
-    frame = weights_frame(
-        fitted.labels, fitted.estimator.weights_, fitted.scores, flagged, id_name or "row"
-    )
+    frame = weights_frame(fitted.labels, fitted.weights, fitted.scores, flagged, id_name or "row")
     reasons = {int(row): i for i, row in enumerate(fitted.explanation.rows)}
     frame["reasons"] = [
         fitted.explanation.reasons(reasons[i]) if i in reasons else ""

@@ -64,12 +64,12 @@ class WeightsDisplay:
         """
         check_is_fitted(estimator)
         flagged = np.asarray(estimator.predict(X) == -1)
-        if flagged.size != estimator.weights_.size:
-            raise ValueError(
-                f"X must hold the {estimator.weights_.size} rows of the fit; got {flagged.size}"
-            )
+        # Lazy after a fit of Dask rows on a sample.
+        weights = np.asarray(estimator.weights_)
+        if flagged.size != weights.size:
+            raise ValueError(f"X must hold the {weights.size} rows of the fit; got {flagged.size}")
         cap = 1.0 / (1.0 - float(estimator.contamination_bound_))
-        display = cls(estimator.weights_ * flagged.size, flagged, cap)
+        display = cls(weights * flagged.size, flagged, cap)
         display.plot(ax)
         return display
 

@@ -21,8 +21,10 @@ from outweigh.estimators.input import each_row, open_rows, sample_weights
 from outweigh.estimators.parameters import COMMON
 from outweigh.estimators.scoring import RowScore
 from outweigh.estimators.search import SearchOptions
+from outweigh.estimators.subsample import Trusts, subsample_of
 from outweigh.estimators.weighting import Weighting
 from outweigh.moments import Rows
+from outweigh.moments.parts import Accepted
 from outweigh.protocols import Array, Indices, Iterate
 
 __all__ = ["RobustEstimator"]
@@ -47,11 +49,16 @@ class RobustEstimator(OutlierMixin, BaseEstimator):
     working_set: bool
     max_iter: int
     tol: float
+    subsample: int | None
     random_state: int | np.random.RandomState | None
     verbose: int | bool
 
-    weights_: Array
+    weights_: Any
+    subsample_: Indices | None
     offset_: float
+    _n_rows: int
+    _allowance: float
+    _weights_of_sample: Array | None
     _score: RowScore
 
     def fit(self, X: ArrayLike, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
@@ -78,7 +85,17 @@ class RobustEstimator(OutlierMixin, BaseEstimator):
         try:
             self._validate_params()
             rows, weight = self._validate_rows(X, sample_weight)
-            self._fit_rows(rows, weight)
+            self._n_rows = rows.shape[0]
+            drawn = subsample_of(rows, weight, self.subsample, self.random_state)
+            if drawn is None:
+                self.subsample_, self._weights_of_sample, self._allowance = None, None, 0.0
+                self._fit_rows(rows, np.ones(rows.shape[0]) if weight is None else weight)
+            else:
+                self.subsample_ = drawn.indices
+                known = self.contamination != "auto"
+                self._allowance = drawn.allowance(float(self.contamination)) if known else 0.0
+                self._fit_rows(drawn.rows, drawn.weight)
+                self._extend(rows, weight)
             if rows.n_passes is not None:
                 self.n_passes_ = rows.n_passes
         except BaseException:
@@ -90,6 +107,34 @@ class RobustEstimator(OutlierMixin, BaseEstimator):
     @abstractmethod
     def _fit_rows(self, X: Rows, sample_weight: Array) -> None:
         """Set the fitted attributes; `sample_weight` has at least two positive entries."""
+
+    def _extend(self, X: Rows, sample_weight: Array | None) -> Accepted:
+        """Weigh all rows by what a sample of them taught; return those that are trusted."""
+        self._weights_of_sample = self.weights_
+        trusts = Trusts(self._scorer, self.offset_)
+        found = X.accept(trusts, self._origin, sample_weight)
+        self.weights_ = found.shares
+        self.contamination_ = 1.0 - found.kept / found.total
+        return found
+
+    @property
+    def _searched_weights(self) -> Array:
+        """The weights of the rows that they were searched on."""
+        found = self._weights_of_sample
+        return np.asarray(self.weights_) if found is None else found
+
+    def _searched(self, rows: Rows, sample_weight: ArrayLike | None) -> tuple[Rows, Array]:
+        """Return the rows of a fit that weights were searched on, with their sample weights."""
+        weight = None if sample_weight is None else sample_weights(sample_weight, rows.shape[0])
+        if self.subsample_ is None:
+            return rows, np.ones(rows.shape[0]) if weight is None else weight
+        own = np.ones(self.subsample_.size) if weight is None else weight[self.subsample_]
+        return rows.part(self.subsample_), own
+
+    @property
+    @abstractmethod
+    def _origin(self) -> Array:
+        """A point among the trusted rows, about which sums lose no digits."""
 
     @property
     @abstractmethod
@@ -178,24 +223,37 @@ class RobustEstimator(OutlierMixin, BaseEstimator):
         certificate = getattr(self, "certificate_", None)
         if certificate is None:
             return ""
+        of = "" if self.subsample_ is None else f" ({self._of_a_sample})"
         colour = "#2e7d43" if certificate.clean else "#b26a00"
         return (
             f'<div style="border-left:.4em solid {colour};padding:.2em .8em;margin:.4em 0">'
-            f"{escape(certificate.verdict)}</div>"
+            f"{escape(certificate.verdict + of)}</div>"
         )
 
-    def _validate_rows(self, X: ArrayLike, sample_weight: ArrayLike | None) -> tuple[Rows, Array]:
+    @property
+    def _of_a_sample(self) -> str:
+        """What the certificate speaks of, in words; empty where that is all rows."""
+        if self.subsample_ is None:
+            return ""
+        return f"on a random sample of {self.subsample_.size:,} of {self._n_rows:,} rows"
+
+    def _validate_rows(
+        self, X: ArrayLike, sample_weight: ArrayLike | None
+    ) -> tuple[Rows, Array | None]:
+        """Return the rows and their weights; None where each counts alike, as n may be huge."""
         rows = open_rows(self, X, reset=True, ensure_min_samples=2)
-        weight = sample_weights(sample_weight, rows.shape[0])
-        with np.errstate(over="ignore"):
-            total = weight.sum()
-        if not np.isfinite(total):
-            raise ValueError("sample_weight must have a finite sum; divide it by a constant")
-        if np.count_nonzero(weight) < 2:
-            raise ValueError(
-                "sample_weight leaves fewer than two samples of positive weight; a robust "
-                "estimate needs at least 2"
-            )
+        weight = None
+        if sample_weight is not None:
+            weight = sample_weights(sample_weight, rows.shape[0])
+            with np.errstate(over="ignore"):
+                total = weight.sum()
+            if not np.isfinite(total):
+                raise ValueError("sample_weight must have a finite sum; divide it by a constant")
+            if np.count_nonzero(weight) < 2:
+                raise ValueError(
+                    "sample_weight leaves fewer than two samples of positive weight; a robust "
+                    "estimate needs at least 2"
+                )
         if self.scale is not None and not isinstance(self.scale, str):
             scale = np.asarray(self.scale, dtype=np.float64)
             if scale.shape != (rows.shape[1],):
@@ -254,13 +312,24 @@ class RobustEstimator(OutlierMixin, BaseEstimator):
         """Set the threshold that flags the share asked for, given scores of the rows that count."""
         self.offset_ = _offset(scores, sample_weight[positive], self._share(sample_weight))
 
+    def _known_contamination(self) -> float | None:
+        """Return the share asked for, and what a sample may exceed it by; None to find it."""
+        return None if self.contamination == "auto" else float(self.contamination) + self._allowance
+
     def _share(self, sample_weight: Array) -> float:
         """Return the share to flag: what was asked for, or that of rows that lost half or more."""
-        if self.contamination != "auto":
+        known = self.contamination != "auto"
+        if known and self._allowance == 0.0:
             return float(self.contamination)
         caps = sample_weight / ((1.0 - self.contamination_bound_) * sample_weight.sum())
         lost = self.weights_ < 0.5 * caps
-        return float(sample_weight[lost].sum() / sample_weight.sum())
+        share = float(sample_weight[lost].sum() / sample_weight.sum())
+        if known:
+            # What was asked for is of all rows; the share of a sample is only close to it, and a
+            # cut among the outliers would trust some, one among clean rows lose those of a side.
+            middle = float(self.contamination)
+            share = float(np.clip(share, middle - self._allowance, middle + self._allowance))
+        return share
 
 
 def _offset(scores: Array, sample_weight: Array, share: float) -> float:

@@ -60,7 +60,10 @@ def open_rows(
 
 
 def sample_weights(sample_weight: ArrayLike | None, n_samples: int) -> Array:
-    """Return nonnegative sample weights as an array; ones by default."""
+    """Return nonnegative sample weights as an array; ones by default.
+
+    Those of Dask are gathered: eight bytes a row.
+    """
     if is_dask(sample_weight):
         sample_weight = np.asarray(sample_weight)
     return np.asarray(

@@ -58,8 +58,13 @@ class RobustMean(MeanEstimator):
         Evaluations of the objective allowed.
     tol : float, default=1e-3
         Relative progress below which a descent has converged.
+    subsample : int or None, default=4_000_000
+        The most rows that weights are searched on. Of more, a random sample is fitted, all rows are
+        scored with what it taught, and those of score `offset_` or more have equal weight, or one
+        in proportion to `sample_weight`. A given `contamination` is then exceeded by as much as
+        that of a sample may exceed that of all rows. None: all rows, always.
     random_state : int, RandomState or None, default=None
-        Has no effect: the fit is deterministic. It is there for code that sets it.
+        Draws the sample of `subsample`, which is all that is random; None means 0.
     verbose : bool or int, default=False
         Log each evaluation at level INFO to the logger ``outweigh``.
 
@@ -68,7 +73,12 @@ class RobustMean(MeanEstimator):
     location_ : ndarray of shape (n_features,)
         The estimate, in the units of X.
     weights_ : ndarray of shape (n_samples,)
-        The weight of each row.
+        The weight of each row. After a fit of Dask rows on a sample a dask array, chunked like
+        them and not yet computed.
+    subsample_ : ndarray of int or None
+        The rows that weights were searched on; None for all of them. Where it is not None,
+        `location_` is the mean of all trusted rows, and `certificate_`, `objective_`,
+        `noise_floor_` and `trace_` speak of these rows alone.
     contamination_ : float
         The share of the sample weight removed: total variation of `weights_` from uniform.
     contamination_bound_ : float
@@ -118,6 +128,7 @@ class RobustMean(MeanEstimator):
         working_set: bool = True,
         max_iter: int = 300,
         tol: float = 1e-3,
+        subsample: int | None = 4_000_000,
         random_state: int | np.random.RandomState | None = None,
         verbose: int | bool = False,
     ) -> None:
@@ -130,6 +141,7 @@ class RobustMean(MeanEstimator):
         self.working_set = working_set
         self.max_iter = max_iter
         self.tol = tol
+        self.subsample = subsample
         self.random_state = random_state
         self.verbose = verbose
 
@@ -189,8 +201,13 @@ class RobustSparseMean(MeanEstimator):
         Evaluations of the objective allowed.
     tol : float, default=1e-3
         Relative progress below which a descent has converged.
+    subsample : int or None, default=4_000_000
+        The most rows that weights are searched on. Of more, a random sample is fitted, all rows are
+        scored with what it taught, and those of score `offset_` or more have equal weight, or one
+        in proportion to `sample_weight`. A given `contamination` is then exceeded by as much as
+        that of a sample may exceed that of all rows. None: all rows, always.
     random_state : int, RandomState or None, default=None
-        Has no effect: the fit is deterministic. It is there for code that sets it.
+        Draws the sample of `subsample`, which is all that is random; None means 0.
     verbose : bool or int, default=False
         Log each evaluation at level INFO to the logger ``outweigh``.
 
@@ -204,7 +221,12 @@ class RobustSparseMean(MeanEstimator):
     n_nonzero_ : int
         The number of nonzero entries given or found.
     weights_ : ndarray of shape (n_samples,)
-        The weight of each row.
+        The weight of each row. After a fit of Dask rows on a sample a dask array, chunked like
+        them and not yet computed.
+    subsample_ : ndarray of int or None
+        The rows that weights were searched on; None for all of them. Where it is not None,
+        `location_` is the mean of all trusted rows, and `certificate_`, `objective_`,
+        `noise_floor_` and `trace_` speak of these rows alone.
     contamination_ : float
         The share of the sample weight removed: total variation of `weights_` from uniform.
     contamination_bound_ : float
@@ -270,6 +292,7 @@ class RobustSparseMean(MeanEstimator):
         working_set: bool = True,
         max_iter: int = 300,
         tol: float = 1e-3,
+        subsample: int | None = 4_000_000,
         random_state: int | np.random.RandomState | None = None,
         verbose: int | bool = False,
     ) -> None:
@@ -283,6 +306,7 @@ class RobustSparseMean(MeanEstimator):
         self.working_set = working_set
         self.max_iter = max_iter
         self.tol = tol
+        self.subsample = subsample
         self.random_state = random_state
         self.verbose = verbose
 
@@ -331,7 +355,9 @@ class RobustSparseMean(MeanEstimator):
             coordinates=None if earlier is None else earlier.evident_features,
         )
 
-    def _validate_rows(self, X: ArrayLike, sample_weight: ArrayLike | None) -> tuple[Rows, Array]:
+    def _validate_rows(
+        self, X: ArrayLike, sample_weight: ArrayLike | None
+    ) -> tuple[Rows, Array | None]:
         rows, weight = super()._validate_rows(X, sample_weight)
         d = rows.shape[1]
         if self.n_nonzero != "auto" and int(self.n_nonzero) > d:

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from outweigh.certificates import Certificate, moreau_gradient
 from outweigh.estimators.base import RobustEstimator, warn_constant
-from outweigh.estimators.input import each_block, open_rows, sample_weights
+from outweigh.estimators.input import each_block, open_rows
 from outweigh.estimators.preparation import (
     Prepared,
     Standardizer,
@@ -25,6 +25,7 @@ from outweigh.estimators.reference import reference_covariance, whitener_on
 from outweigh.estimators.scoring import RowScore
 from outweigh.estimators.weighting import Found, problem_at, weighting_of
 from outweigh.moments import Rows
+from outweigh.moments.parts import Accepted
 from outweigh.protocols import Array
 from outweigh.scaling import scales_are_off
 
@@ -144,11 +145,9 @@ class MeanEstimator(RobustEstimator):
         """
         check_is_fitted(self)
         rows = open_rows(self, X, reset=False)
-        weight = sample_weights(sample_weight, rows.shape[0])
-        if rows.shape[0] != self.weights_.size:
-            raise ValueError(
-                f"X must hold the {self.weights_.size} rows of the fit; got {rows.shape[0]}"
-            )
+        if rows.shape[0] != self._n_rows:
+            raise ValueError(f"X must hold the {self._n_rows} rows of the fit; got {rows.shape[0]}")
+        rows, weight = self._searched(rows, sample_weight)
         positive = weight > 0
         if rows.n_passes is not None:
             # Rows in chunks are checked as they are looked over.
@@ -159,7 +158,7 @@ class MeanEstimator(RobustEstimator):
         domain, objective = problem_at(
             prepared, weight[positive], self._make_objective, self.contamination_bound_
         )
-        weights = domain.project(self.weights_[positive])
+        weights = domain.project(self._searched_weights[positive])
         return replace(self.certificate_, moreau=moreau_gradient(objective, domain, weights))
 
     def reweighted_mean(self, X: ArrayLike) -> Array:
@@ -202,12 +201,24 @@ class MeanEstimator(RobustEstimator):
         """Where the estimate may differ from zero."""
         return np.ones(self.location_.size, dtype=np.bool_)
 
+    def _extend(self, X: Rows, sample_weight: Array | None) -> Accepted:
+        found = super()._extend(X, sample_weight)
+        if found.kept > 0.0:
+            # Not where the sample is constant: no score looks there, so a row may hold anything.
+            averaged = np.zeros(self.location_.size, dtype=np.bool_)
+            averaged[self._score.standardizer.columns] = True
+            averaged &= self._nonzero
+            mean = self.location_ + found.shift / found.kept
+            self.location_ = np.where(averaged, mean, self.location_)
+        return found
+
+    @property
+    def _origin(self) -> Array:
+        return self.location_
+
     @property
     def _scorer(self) -> Callable[[NDArray[np.float64]], Array]:
         return self._score
-
-    def _known_contamination(self) -> float | None:
-        return None if self.contamination == "auto" else float(self.contamination)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -33,6 +33,7 @@ COMMON: dict[str, Any] = {
     "working_set": ["boolean"],
     "max_iter": [Interval(Integral, 1, None, closed="left")],
     "tol": [Interval(Real, 0.0, None, closed="neither")],
+    "subsample": [Interval(Integral, 2, None, closed="left"), None],
     "random_state": ["random_state"],
     "verbose": ["verbose"],
 }

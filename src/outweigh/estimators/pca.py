@@ -60,8 +60,13 @@ class RobustPCA(ComponentsEstimator):
         Evaluations of the objective allowed in each descent.
     tol : float, default=1e-3
         Relative progress below which a descent has converged.
+    subsample : int or None, default=4_000_000
+        The most rows that weights are searched on. Of more, a random sample is fitted, all rows are
+        scored with what it taught, and those of score `offset_` or more have equal weight, or one
+        in proportion to `sample_weight`. A given `contamination` is then exceeded by as much as
+        that of a sample may exceed that of all rows. None: all rows, always.
     random_state : int, RandomState or None, default=None
-        Has no effect: nothing is drawn. Kept for the common interface.
+        Draws the sample of `subsample`, which is all that is random; None means 0.
     verbose : bool or int, default=False
         Log each evaluation at level INFO to the logger ``outweigh``.
 
@@ -78,6 +83,10 @@ class RobustPCA(ComponentsEstimator):
     mean_ : ndarray of shape (n_features,)
         The weighted mean; zero with `assume_centered`.
     weights_ : ndarray of shape (n_samples,)
+        After a fit of Dask rows on a sample a dask array, chunked like them and not yet computed.
+    subsample_ : ndarray of int or None
+        The rows that weights were searched on; None for all of them. Where it is not None,
+        everything but `weights_` and `contamination_` is of these rows alone.
     contamination_, contamination_bound_ : float
         The share of the sample weight removed, and the share that could have been.
     certificate_ : PCACertificate
@@ -135,6 +144,7 @@ class RobustPCA(ComponentsEstimator):
         working_set: bool = True,
         max_iter: int = 300,
         tol: float = 1e-3,
+        subsample: int | None = 4_000_000,
         random_state: int | np.random.RandomState | None = None,
         verbose: int | bool = False,
     ) -> None:
@@ -149,6 +159,7 @@ class RobustPCA(ComponentsEstimator):
         self.working_set = working_set
         self.max_iter = max_iter
         self.tol = tol
+        self.subsample = subsample
         self.random_state = random_state
         self.verbose = verbose
 
@@ -191,7 +202,7 @@ class RobustSparsePCA(ComponentsEstimator):
         :math:`\rho + O(\delta)`. False descends to a stationary point.
     working_set : bool, default=True
         Descend on the features that carry the evidence and verify on all.
-    max_iter, tol, random_state, verbose
+    max_iter, tol, subsample, random_state, verbose
         As in `RobustPCA`.
 
     Attributes
@@ -209,6 +220,10 @@ class RobustSparsePCA(ComponentsEstimator):
     mean_ : ndarray of shape (n_features,)
         The weighted mean; zero with `assume_centered`.
     weights_ : ndarray of shape (n_samples,)
+        After a fit of Dask rows on a sample a dask array, chunked like them and not yet computed.
+    subsample_ : ndarray of int or None
+        The rows that weights were searched on; None for all of them. Where it is not None,
+        everything but `weights_` and `contamination_` is of these rows alone.
     contamination_, contamination_bound_ : float
         The share of the sample weight removed, and the share that could have been.
     certificate_ : PCACertificate
@@ -272,6 +287,7 @@ class RobustSparsePCA(ComponentsEstimator):
         working_set: bool = True,
         max_iter: int = 300,
         tol: float = 1e-3,
+        subsample: int | None = 4_000_000,
         random_state: int | np.random.RandomState | None = None,
         verbose: int | bool = False,
     ) -> None:
@@ -287,6 +303,7 @@ class RobustSparsePCA(ComponentsEstimator):
         self.working_set = working_set
         self.max_iter = max_iter
         self.tol = tol
+        self.subsample = subsample
         self.random_state = random_state
         self.verbose = verbose
 

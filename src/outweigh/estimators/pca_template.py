@@ -67,7 +67,7 @@ class ComponentsEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Rob
         settings = PCASettings(
             n_components=int(self.n_components),
             n_nonzero=wanted,
-            contamination=None if self.contamination == "auto" else float(self.contamination),
+            contamination=self._known_contamination(),
             scale=scale,
             centred=not self.assume_centered,
             refit=bool(self.refit),
@@ -223,6 +223,10 @@ class ComponentsEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Rob
         check_is_fitted(self)
         distances: Array = each_row(self, X, DistanceOf(self._distances, "orthogonal"))
         return distances
+
+    @property
+    def _origin(self) -> Array:
+        return self.mean_
 
     @property
     def _scorer(self) -> Callable[[NDArray[np.float64]], Array]:

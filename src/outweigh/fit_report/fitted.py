@@ -92,6 +92,14 @@ class Fitted:
         self._tell("the scores of the rows")
         return np.asarray(self.estimator.score_samples(self.rows))
 
+    @cached_property
+    def weights(self) -> Array:
+        """The weight of each row."""
+        weights = self.estimator.weights_
+        if not isinstance(weights, np.ndarray):
+            self._tell("the weights of the rows")
+        return np.asarray(weights)
+
     @property
     def rows(self) -> Any:
         """The rows as the estimator saw them: with names if it was given names."""

@@ -71,7 +71,7 @@ def _verdict(fitted: Fitted) -> str:
     kind = "verdict" if certificate.clean else "verdict care"
     facts = [
         (f"{fitted.n_distrusted:,}", "rows distrusted"),
-        (f"{certificate.removed:.1%}", "of the weight removed"),
+        (f"{fitted.estimator.contamination_:.1%}", "of the weight removed"),
         (f"{certificate.contamination_bound:.1%}", "could have been removed"),
     ]
     if certificate.noise_floor.median > 0:
@@ -95,7 +95,7 @@ def _pictures(fitted: Fitted) -> str:
     flagged = np.zeros(len(fitted.labels), dtype=bool)
     flagged[fitted.explanation.rows] = True
     cap = 1.0 / (1.0 - float(est.contamination_bound_))
-    weights = WeightsDisplay(est.weights_ * flagged.size, flagged, cap).plot(ax)
+    weights = WeightsDisplay(fitted.weights * flagged.size, flagged, cap).plot(ax)
     shown: list[tuple[str, Any]] = [("Weight of each row", weights)]
     if est.trace_ or fitted.is_mean:
         trace = TraceDisplay.from_estimator(est, None, new_figure())
@@ -129,7 +129,7 @@ def _distrusted(fitted: Fitted) -> str:
             '<section id="distrusted"><h2>Distrusted rows</h2><p>None: no row has lost so much '
             "of its weight that it would be called an outlier.</p></section>"
         )
-    weights = fitted.estimator.weights_ * len(fitted.labels)
+    weights = fitted.weights * len(fitted.labels)
     rows = []
     for position in range(min(len(found), MAX_ROWS)):
         row = int(found.rows[position])

@@ -120,6 +120,17 @@ class Chunks(Protocol):
         """
         ...
 
+    def lazily(
+        self,
+        function: Callable[[NDArray[Any]], NDArray[Any]],
+        weights: NDArray[np.float64] | None,
+    ) -> Any:
+        """Return a function of each row, times its weight, not yet computed.
+
+        None where the engine cannot wait.
+        """
+        ...
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SlicedChunks:
@@ -201,6 +212,14 @@ class SlicedChunks:
 
         sizes, width = shape
         return SlicedChunks(self.array, sizes, self.budget, self.log, make, width, self._slices)
+
+    def lazily(
+        self,
+        function: Callable[[NDArray[Any]], NDArray[Any]],
+        weights: NDArray[np.float64] | None,
+    ) -> None:
+        """Return None: what is on disk is read at once or not at all."""
+        del function, weights
 
 
 def add_sums(total: Sums | None, part: Sums) -> Sums:

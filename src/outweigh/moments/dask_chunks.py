@@ -46,6 +46,8 @@ class DaskChunks:
     budget : int
         Bytes that may be gathered in one place.
     log : PassLog
+    source : dask.array.Array, optional
+        The array whose blocks they are, if it is one that the user gave.
     """
 
     blocks: tuple[Delayed, ...]
@@ -53,13 +55,14 @@ class DaskChunks:
     n_features: int
     budget: int
     log: PassLog = field(default_factory=PassLog)
+    source: da.Array | None = None
 
     @classmethod
     def of(cls, array: da.Array) -> DaskChunks:
         """Return the chunks of an array that is chunked along its rows only."""
         budget = parse_bytes(dask.config.get("outweigh.gathered-bytes", GATHERED_BYTES))
         blocks = tuple(array.to_delayed().ravel())
-        return cls(blocks, tuple(array.chunks[0]), int(array.shape[1]), int(budget))
+        return cls(blocks, tuple(array.chunks[0]), int(array.shape[1]), int(budget), source=array)
 
     def scan(
         self,
@@ -116,6 +119,17 @@ class DaskChunks:
             ended()
         sizes, width = shape
         return DaskChunks(tuple(blocks), sizes, width, self.budget, self.log)
+
+    def lazily(
+        self,
+        function: Callable[[NDArray[Any]], NDArray[Any]],
+        weights: NDArray[np.float64] | None,
+    ) -> da.Array | None:
+        """Return a function of each row, times its weight, as a dask array chunked like them."""
+        if self.source is None:
+            return None
+        found = map_rows(self.source, function)
+        return found if weights is None else found * da.from_array(weights, (self.sizes,))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

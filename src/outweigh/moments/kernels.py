@@ -20,6 +20,8 @@ __all__ = [
     "Clipped",
     "Divided",
     "Loader",
+    "accepted",
+    "checked_rows",
     "columns",
     "distances",
     "distances_and_form",
@@ -32,6 +34,7 @@ __all__ = [
     "prepared_rows",
     "project",
     "quadratic",
+    "refuse_bad",
     "several_moment_sums",
     "some_rows",
     "spread",
@@ -107,6 +110,55 @@ def overview(
         keys = rows @ direction
     varies = (rows != first).any(axis=0)
     return keys, (varies.astype(np.float64),)
+
+
+def checked_rows(block: Block, chunk: int, start: int, positions: Indices) -> tuple[Array, Sums]:
+    """Return the named rows of a chunk of which all are finite; refuse it otherwise."""
+    try:
+        rows = np.asarray(block, dtype=np.float64)
+    except (TypeError, ValueError):
+        rows = refuse_bad(BadValue(-1, -1), chunk, start)
+    finite = np.isfinite(rows)
+    if not finite.all():
+        row, column = np.argwhere(~finite)[0]
+        refuse_bad(BadValue(int(row), int(column)), chunk, start)
+    return rows[positions], ()
+
+
+def refuse_bad(said: Array | BadValue, chunk: int, start: int) -> Array:
+    """Return what a kernel said of a chunk, unless it met a value that it could not use."""
+    if not isinstance(said, BadValue):
+        return said
+    if said.row < 0:
+        raise ValueError(
+            f"X: chunk {chunk} (from row {start} on) holds values that are not numbers"
+        )
+    raise ValueError(
+        f"X: chunk {chunk} holds NaN or infinity, first in row {start + said.row}, column "
+        f"{said.column}; drop or impute such rows first"
+    )
+
+
+def accepted(
+    block: Block,
+    accepts: Callable[[NDArray[Any]], NDArray[np.bool_]],
+    origin: Array,
+    told: bool,
+    weights: Array | None,
+) -> tuple[NDArray[np.bool_] | None, Sums]:
+    """Return which rows are accepted, if that is to be told, and their sums about an origin."""
+    rows = np.asarray(block, dtype=np.float64)
+    mask = accepts(rows)
+    total = float(len(rows)) if weights is None else float(weights.sum())
+    if weights is not None:
+        mask = mask & (weights > 0)
+    # A copy of what is accepted alone: other rows may hold 1e300, which no weight may meet.
+    away = rows[mask] - origin
+    if weights is None:
+        shift, kept = away.sum(axis=0), float(len(away))
+    else:
+        shift, kept = weights[mask] @ away, float(weights[mask].sum())
+    return mask if told else None, (shift, np.array([kept, total]))
 
 
 def some_rows(block: Block, positions: Indices) -> tuple[Array, Sums]:

@@ -18,6 +18,8 @@ from outweigh.moments import kernels
 from outweigh.moments.chunked import ChunkedSamples
 from outweigh.moments.chunks import GATHERED_BYTES, Chunks, SlicedChunks
 from outweigh.moments.dense import DenseSamples
+from outweigh.moments.parts import Accepted, Accepts, accept_chunks, accept_slices, checked_part
+from outweigh.moments.sparse import row_slices
 from outweigh.protocols import Array, Indices, Samples
 
 __all__ = [
@@ -101,6 +103,14 @@ class Rows(Protocol):
         """Return the rows where a mask is true."""
         ...
 
+    def part(self, indices: Indices) -> Rows:
+        """Return the rows of increasing indices alone; refuse values of any row not finite."""
+        ...
+
+    def accept(self, accepts: Accepts, origin: Array, weights: Array | None) -> Accepted:
+        """Return which rows a rule accepts, and their sums about an origin."""
+        ...
+
     def samples(
         self,
         transform: Callable[[NDArray[np.floating]], Array],
@@ -165,6 +175,15 @@ class ArrayRows:
         """Return the rows where a mask is true."""
         return self if mask.all() else ArrayRows(self.array[mask])
 
+    def part(self, indices: Indices) -> ArrayRows:
+        """Return the rows of increasing indices alone."""
+        return ArrayRows(self.array[indices])
+
+    def accept(self, accepts: Accepts, origin: Array, weights: Array | None) -> Accepted:
+        """Return which rows a rule accepts, and their sums about an origin."""
+        slices = ((part, self.array[part]) for part in row_slices(*self.shape))
+        return accept_slices(slices, self.shape[0], accepts, origin, weights)
+
     def samples(
         self,
         transform: Callable[[NDArray[np.floating]], Array],
@@ -210,7 +229,7 @@ class ChunkedRows:
             if i < 0:
                 (counts,) = said
                 continue
-            keys.append(_refuse_bad(said, i, int(starts[i])))
+            keys.append(kernels.refuse_bad(said, i, int(starts[i])))
         varies = counts > 0
         found = np.concatenate(keys)
         constant = float(np.abs(first[~varies] @ direction[~varies]))
@@ -240,6 +259,18 @@ class ChunkedRows:
         """Return the rows where a mask is true."""
         return self if mask.all() else ChunkedRows(self.chunks, mask)
 
+    def part(self, indices: Indices) -> ArrayRows | ChunkedRows:
+        """Return the rows of increasing indices alone, by one pass that checks all rows.
+
+        In memory if they fit the budget. None of them may have been left out before.
+        """
+        found = checked_part(self.chunks, indices)
+        return ArrayRows(found) if isinstance(found, np.ndarray) else ChunkedRows(found)
+
+    def accept(self, accepts: Accepts, origin: Array, weights: Array | None) -> Accepted:
+        """Return which rows a rule accepts, and their sums about an origin, by one pass."""
+        return accept_chunks(self.chunks, accepts, origin, weights)
+
     def samples(
         self,
         transform: Callable[[NDArray[np.floating]], Array],
@@ -255,7 +286,7 @@ class ChunkedRows:
         own = [(keep,) for keep in self._keeps()]
         starts = np.concatenate([[0], np.cumsum(self.chunks.sizes)])
         parts = [
-            _refuse_bad(said, i, int(starts[i]))
+            kernels.refuse_bad(said, i, int(starts[i]))
             for i, said in self.chunks.scan(
                 kernels.prepared_rows, (function,), own, "a function of the rows"
             )
@@ -315,17 +346,3 @@ def map_lazily(
     from outweigh.moments.dask_chunks import map_rows
 
     return map_rows(X, function, n_columns, one_per_block)
-
-
-def _refuse_bad(said: Array | kernels.BadValue, chunk: int, start: int) -> Array:
-    """Return what a kernel said of a chunk, unless it met a value that it could not use."""
-    if not isinstance(said, kernels.BadValue):
-        return said
-    if said.row < 0:
-        raise ValueError(
-            f"X: chunk {chunk} (from row {start} on) holds values that are not numbers"
-        )
-    raise ValueError(
-        f"X: chunk {chunk} holds NaN or infinity, first in row {start + said.row}, column "
-        f"{said.column}; drop or impute such rows first"
-    )

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from outweigh.moments.chunked import ChunkedSamples
 from outweigh.moments.chunks import SlicedChunks
+from outweigh.moments.parts import Accepted, Accepts, accept_slices
 from outweigh.moments.rows import Affine, Overview
 from outweigh.moments.sparse import SparseSamples, dense_budget, row_slices
 from outweigh.protocols import Array, Indices
@@ -76,6 +77,15 @@ class SparseRows:
     def select(self, mask: NDArray[np.bool_]) -> SparseRows:
         """Return the rows where a mask is true."""
         return self if mask.all() else SparseRows(self.matrix[np.flatnonzero(mask)])
+
+    def part(self, indices: Indices) -> SparseRows:
+        """Return the rows of increasing indices alone."""
+        return SparseRows(self.matrix[indices])
+
+    def accept(self, accepts: Accepts, origin: Array, weights: Array | None) -> Accepted:
+        """Return which rows a rule accepts, and their sums about an origin."""
+        slices = ((part, self.matrix[part].toarray()) for part in row_slices(*self.shape))
+        return accept_slices(slices, self.shape[0], accepts, origin, weights)
 
     def samples(
         self,
