@@ -20,7 +20,7 @@ from outweigh.separation import Separator
 Array = NDArray[np.float64]
 Kind = Callable[[Array], Samples]
 
-N, D, EPS = 1500, 60, 0.1
+N, D, EPS = 1500, 140, 0.1
 DOMAIN = CappedSimplex.from_contamination(N, EPS)
 
 

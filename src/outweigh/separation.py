@@ -26,7 +26,7 @@ NEAREST, FARTHEST = 2.0, 4.0
 PULL = 5.0
 _QUARTILES_TO_SD = 1.0 / 1.349
 # A span that holds this share of the squared length of the direction of the outliers will do.
-_WELL_HELD = 0.97
+_WELL_HELD = 0.95
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -53,12 +53,13 @@ class RobustMean(MeanEstimator):
     stop_at_floor : bool, default=True
         End the descent at the level of clean data instead of at a stationary point.
     working_set : bool, default=True
-        Has no effect here; it is shared with the sparse estimators.
+        With 128 features or more, descend along the leading directions of the covariance alone and
+        verify on all features.
     max_iter : int, default=300
         Evaluations of the objective allowed.
     tol : float, default=1e-3
         Relative progress below which a descent has converged.
-    subsample : int or None, default=4_000_000
+    subsample : int or None, default=1_000_000
         The most rows that weights are searched on. Of more, a random sample is fitted, all rows are
         scored with what it taught, and those of score `offset_` or more have equal weight, or one
         in proportion to `sample_weight`. A given `contamination` is then exceeded by as much as
@@ -128,7 +129,7 @@ class RobustMean(MeanEstimator):
         working_set: bool = True,
         max_iter: int = 300,
         tol: float = 1e-3,
-        subsample: int | None = 4_000_000,
+        subsample: int | None = 1_000_000,
         random_state: int | np.random.RandomState | None = None,
         verbose: int | bool = False,
     ) -> None:
@@ -201,7 +202,7 @@ class RobustSparseMean(MeanEstimator):
         Evaluations of the objective allowed.
     tol : float, default=1e-3
         Relative progress below which a descent has converged.
-    subsample : int or None, default=4_000_000
+    subsample : int or None, default=1_000_000
         The most rows that weights are searched on. Of more, a random sample is fitted, all rows are
         scored with what it taught, and those of score `offset_` or more have equal weight, or one
         in proportion to `sample_weight`. A given `contamination` is then exceeded by as much as
@@ -292,7 +293,7 @@ class RobustSparseMean(MeanEstimator):
         working_set: bool = True,
         max_iter: int = 300,
         tol: float = 1e-3,
-        subsample: int | None = 4_000_000,
+        subsample: int | None = 1_000_000,
         random_state: int | np.random.RandomState | None = None,
         verbose: int | bool = False,
     ) -> None:

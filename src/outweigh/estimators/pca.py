@@ -60,7 +60,7 @@ class RobustPCA(ComponentsEstimator):
         Evaluations of the objective allowed in each descent.
     tol : float, default=1e-3
         Relative progress below which a descent has converged.
-    subsample : int or None, default=4_000_000
+    subsample : int or None, default=1_000_000
         The most rows that weights are searched on. Of more, a random sample is fitted, all rows are
         scored with what it taught, and those of score `offset_` or more have equal weight, or one
         in proportion to `sample_weight`. A given `contamination` is then exceeded by as much as
@@ -144,7 +144,7 @@ class RobustPCA(ComponentsEstimator):
         working_set: bool = True,
         max_iter: int = 300,
         tol: float = 1e-3,
-        subsample: int | None = 4_000_000,
+        subsample: int | None = 1_000_000,
         random_state: int | np.random.RandomState | None = None,
         verbose: int | bool = False,
     ) -> None:
@@ -287,7 +287,7 @@ class RobustSparsePCA(ComponentsEstimator):
         working_set: bool = True,
         max_iter: int = 300,
         tol: float = 1e-3,
-        subsample: int | None = 4_000_000,
+        subsample: int | None = 1_000_000,
         random_state: int | np.random.RandomState | None = None,
         verbose: int | bool = False,
     ) -> None:

@@ -28,8 +28,9 @@ __all__ = ["Polish", "descend_on_directions", "is_spectral", "use_directions"]
 _MAX_ROUNDS = 5
 # One direction more moves few weights, and may be worth it.
 _SAME = 0.001
-# Below this dimension the directions of a working set are not few.
-_FEWEST_FEATURES = 5 * SPARE
+# Below this dimension the directions of a working set are not few beside all features, and what
+# they leave out is soon missed.
+_FEWEST_FEATURES = 16 * SPARE
 
 
 class Polish(Protocol):
