@@ -12,13 +12,14 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
+import scipy.linalg
 
 from outweigh.forms import Form
 from outweigh.norms.spectral import largest_eigenpairs
 from outweigh.objectives import MomentObjective
 from outweigh.protocols import Array, MomentMatrix, Objective, Result, Span, Survey
 
-__all__ = ["SPARE", "DirectionSet", "leading_directions"]
+__all__ = ["SPARE", "DirectionSet", "leading_directions", "rescaled_span"]
 
 SPARE = 8
 """Directions below the level that are taken along: they may come to exceed it on the way."""
@@ -47,6 +48,9 @@ class DirectionSet:
         From weights to the level that the eigenvalues of clean data reach.
     span : Span, optional
         Directions known to carry evidence.
+    look_first : bool, default=False
+        A pass over all features comes before the first descent on known directions; it adds none
+        unless they miss evidence.
     """
 
     def __init__(
@@ -54,6 +58,7 @@ class DirectionSet:
         objective: MomentObjective,
         level: Callable[[Array], float],
         span: Span | None = None,
+        look_first: bool = False,
     ) -> None:
         # Directions must not depend on how sums were rounded.
         self._objective = replace(objective, full_precision=True)
@@ -61,6 +66,7 @@ class DirectionSet:
         d, n = objective.n_features, objective.samples.n_samples
         none = Span(np.empty((d, 0)), np.empty((n, 0)), np.empty(0))
         self._span = none if span is None else span
+        self._known_suffice = span is not None and look_first
         self._everything = False
         self._seen: tuple[MomentMatrix, float] | None = None
         self._new: tuple[Array, Array] | None = None
@@ -105,13 +111,17 @@ class DirectionSet:
         if basis.shape[1] == 0:
             self._new = vectors, _held(values, level)
             return True
+        missed = bool(np.any(_outside(basis, vectors[:, :n_above])[1] > _NEW))
+        known_suffice, self._known_suffice = self._known_suffice and not missed, False
+        if known_suffice:
+            return False
         outside, lengths = _outside(basis, vectors)
         outside = outside[:, lengths > _BEYOND]
         if 2 * (basis.shape[1] + outside.shape[1]) > self.n_features:
             self._everything = True
             return True
         self._new = outside, np.zeros(outside.shape[1])
-        return bool(np.any(_outside(basis, vectors[:, :n_above])[1] > _NEW))
+        return missed
 
     def restricted(self) -> Objective:
         """Return the objective on the span alone."""
@@ -140,6 +150,16 @@ class DirectionSet:
     def recorded(self, result: Result) -> Result:
         """Return a result that says in which directions it was found."""
         return replace(result, span=self.span)
+
+
+def rescaled_span(span: Span, factor: Array) -> Span:
+    """Return the span in which the rows, each feature divided by a factor, project as before.
+
+    No row is read for it: x'v is the product of x / f with f v.
+    """
+    basis, triangle = np.linalg.qr(factor[:, None] * span.basis)
+    projected = scipy.linalg.solve_triangular(triangle, span.projected.T, trans="T").T
+    return Span(basis, np.ascontiguousarray(projected), span.held)
 
 
 def leading_directions(

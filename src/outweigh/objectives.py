@@ -14,6 +14,7 @@ from outweigh.norms import KyFan, LargestEntries, RowwiseLargest
 from outweigh.protocols import (
     Array,
     Evaluation,
+    Foresight,
     Indices,
     LocatingNorm,
     Maximum,
@@ -125,6 +126,7 @@ class MomentObjective:
             # Noise has twice the variance on the diagonal.
             own = np.square(seen.values[np.arange(n_rows), seen.rows]) / 2.0
             energy[seen.rows] -= own
+            self.samples.foresee(Foresight(columns=np.argsort(-energy, kind="stable")))
         else:
             found = self._maximum(self.norm.maximize(matrix))
             energy = np.square(found.form.directions) @ np.abs(found.form.strengths)

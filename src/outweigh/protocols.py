@@ -56,7 +56,7 @@ Reference = float | NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Foresight:
-    """What is likely to be asked next, so that one reading of the rows can answer both.
+    """What is likely to be asked next, so that one reading of the rows can answer it too.
 
     Attributes
     ----------
@@ -64,12 +64,22 @@ class Foresight:
         The moments of the rows within a squared radius, at these weights.
     form, drift : Form and ndarray of shape (d,), optional
         The value of a quadratic form at every row.
+    several : callable, optional
+        Makes several weights at which moments will be asked for; called only where reading the rows
+        once for all of them is worth it.
+    columns : ndarray of int, optional
+        Columns, the likeliest first.
+    rows : ndarray of int, optional
+        Whole rows.
     """
 
     radius_sq: float | None = None
     weights: Array | None = None
     form: Form | None = None
     drift: Array | None = None
+    several: Callable[[], Sequence[Array]] | None = None
+    columns: Indices | None = None
+    rows: Indices | None = None
 
 
 class Status(Enum):
@@ -212,11 +222,8 @@ class Samples(Protocol):
         """Return |x_i - centre|^2 for every row."""
         ...
 
-    def foresee(self, likely: Callable[[], Sequence[Array]]) -> None:
-        """Take note that moments at several weights are likely to be asked for next.
-
-        The weights are only made where reading the rows once for all of them is worth it.
-        """
+    def foresee(self, what: Foresight) -> None:
+        """Take note of what is likely to be asked next."""
         ...
 
     def rescaled(self, factor: Array) -> Samples:
@@ -353,7 +360,7 @@ class Workspace(Protocol):
         ...
 
     def widen(self, survey: Survey, weights: Array) -> bool:
-        """Take in what the last full pass, at these weights, named; say whether any of it is new."""
+        """Take in what a full pass at these weights named; return whether any of it is new."""
         ...
 
     def restricted(self) -> Objective:

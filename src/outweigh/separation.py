@@ -10,12 +10,13 @@ equally much from both tails of the clean rows and so does not move their mean.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
 from outweigh.capped_simplex import CappedSimplex
 from outweigh.moments import DenseSamples
-from outweigh.protocols import Array, Indices, Samples, Span
+from outweigh.protocols import Array, Foresight, Indices, Samples, Span
 
 __all__ = ["FARTHEST", "NEAREST", "PULL", "Cut", "Separator", "separate", "weighted_quantile"]
 
@@ -73,7 +74,8 @@ class Separator:
             there is less noise, and no row is read again.
         """
         if features is not None:
-            self._samples.foresee(lambda: [weights, self._guess(weights, features)])
+            several = partial(self._likely, weights, features)
+            self._samples.foresee(Foresight(several=several))
         samples = self._samples if span is None else DenseSamples(span.projected)
         found, cuts, beyond = _trim(samples, self._domain, weights, self._sparse, features)
         if span is not None:
@@ -103,12 +105,12 @@ class Separator:
         beyond = z_scores - span.basis @ within
         return np.asarray(beyond / np.linalg.norm(beyond))
 
-    def _guess(self, weights: Array, features: Indices) -> Array:
-        """Return what the answer will be unless other features have a part in it."""
-        found, _, _ = _trim(
+    def _likely(self, weights: Array, features: Indices) -> list[Array]:
+        """Return weights, and what is made of them unless other features have a part in it."""
+        guess, _, _ = _trim(
             self._samples, self._domain, weights, self._sparse, features, only=self._sparse
         )
-        return found
+        return [weights, guess]
 
     def cuts_of(self, weights: Array) -> tuple[Cut, ...]:
         """Return the cuts behind weights that this object returned; none for other weights."""
@@ -211,10 +213,12 @@ class _Moved:
 
     def difference(self, samples: Samples, weights: Array, among: Indices | None = None) -> Array:
         """Return by how much the mean moved, on all features or on some and zero elsewhere."""
-        if among is None:
-            return samples.mean(self.start) - samples.mean(weights)
         difference = np.zeros(samples.n_features)
-        difference[among] = samples.columns(among).mean(self.change)
+        if among is not None and 2 * among.size <= difference.size:
+            difference[among] = samples.columns(among).mean(self.change)
+            return difference
+        chosen = slice(None) if among is None else among
+        difference[chosen] = (samples.mean(self.start) - samples.mean(weights))[chosen]
         return difference
 
 

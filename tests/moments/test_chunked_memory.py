@@ -1,4 +1,4 @@
-"""What a pass over chunked rows brings home is not read again, and what follows from it is exact."""
+"""What a pass over chunked rows brings home is not read again; what follows from it is exact."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ N, D = 600, 12
 ROOM = 2**20
 
 
-@pytest.fixture
-def X() -> Array:
+@pytest.fixture(name="X")
+def given_rows() -> Array:
     return np.random.default_rng(7).standard_normal((N, D)) + 0.5
 
 
@@ -100,7 +100,7 @@ def test_moments_foreseen_at_several_weights_take_one_pass(X: Array, budget: int
     samples = in_chunks(X, budget)
     covariance(samples, reference())
     wanted = [moved(*range(100, 140)), moved(*range(120, 180))]
-    samples.foresee(lambda: wanted)
+    samples.foresee(Foresight(several=lambda: wanted))
     assert len(passes(samples)) == 2
     for weights in wanted:
         found = covariance(samples, weights)
@@ -110,14 +110,47 @@ def test_moments_foreseen_at_several_weights_take_one_pass(X: Array, budget: int
 
 def test_nothing_is_read_for_foreseen_weights_that_are_known(X: Array) -> None:
     samples = in_chunks(X)
-    samples.foresee(lambda: [reference()])
+    samples.foresee(Foresight(several=lambda: [reference()]))
     assert passes(samples) == []
 
 
 def test_sums_that_would_be_forgotten_are_not_foreseen(X: Array) -> None:
     samples = in_chunks(X, budget=8 * D * D)
     covariance(samples, reference())
-    samples.foresee(lambda: [moved(*range(100, 140)), moved(*range(120, 180))])
+    wanted = [moved(*range(100, 140)), moved(*range(120, 180))]
+    samples.foresee(Foresight(several=lambda: wanted))
+    assert len(passes(samples)) == 1
+
+
+def test_likely_columns_come_along_with_those_asked_for(X: Array) -> None:
+    samples = in_chunks(X)
+    samples.foresee(Foresight(columns=np.array([7, 3, 5, 1])))
+    samples.columns(np.array([3, 4]))
+    found = samples.columns(np.array([4, 5, 7])).mean(reference())
+    np.testing.assert_allclose(found, (reference() @ X)[[4, 5, 7]])
+    assert len(passes(samples)) == 1
+    samples.columns(np.array([1]))
+    assert len(passes(samples)) == 2
+
+
+def test_likely_columns_leave_a_quarter_of_the_room(X: Array) -> None:
+    samples = in_chunks(X, budget=8 * N * 2)
+    samples.foresee(Foresight(columns=np.arange(D)))
+    samples.columns(np.array([10]))
+    samples.columns(np.array([0]))
+    assert len(passes(samples)) == 2
+
+
+def test_wanted_rows_come_along_with_the_next_pass(X: Array) -> None:
+    X[2] = 1e200
+    samples = in_chunks(X)
+    wanted = np.array([2, 300, N - 1])
+    samples.foresee(Foresight(rows=wanted))
+    np.testing.assert_allclose(
+        samples.columns(np.array([1])).mean(moved(0)), (moved(0) @ np.clip(X, -1e100, 1e100))[1]
+    )
+    rows = samples.take_rows(wanted)
+    np.testing.assert_array_equal(rows.project(np.eye(D)), np.clip(X[wanted], -1e100, 1e100))
     assert len(passes(samples)) == 1
 
 

@@ -149,7 +149,6 @@ class RobustMean(MeanEstimator):
     def _find(
         self, prepared: Prepared, sample_weight: Array, earlier: Found | None, verify: bool
     ) -> Found:
-        del earlier
         return find_weighting(
             prepared,
             sample_weight,
@@ -158,6 +157,7 @@ class RobustMean(MeanEstimator):
             replace(self._options(SPARE), verify=verify),
             separate_sparse=False if self.refit else None,
             callback=self._log,
+            earlier=earlier,
         )
 
     def _read_out(self, mean: Array, standardizer: Standardizer, n_effective: float) -> Array:
@@ -326,9 +326,7 @@ class RobustSparseMean(MeanEstimator):
             k, earlier = counted, None
         return found
 
-    def _first_count(
-        self, prepared: Prepared, sample_weight: Array, earlier: Found | None
-    ) -> int:
+    def _first_count(self, prepared: Prepared, sample_weight: Array, earlier: Found | None) -> int:
         """Return how many entries seem to be nonzero before weights are sought."""
         if earlier is not None:
             return max(1, _count_in(earlier))
@@ -353,7 +351,7 @@ class RobustSparseMean(MeanEstimator):
             replace(self._options(max(3 * k, 30)), verify=verify),
             separate_sparse=True if self.refit else None,
             callback=self._log,
-            coordinates=None if earlier is None else earlier.evident_features,
+            earlier=earlier,
         )
 
     def _validate_rows(

@@ -126,7 +126,9 @@ class Prepared:
         """Return the same with distances in the present units; a form is going to be asked for."""
         if not self.outdated:
             return self
-        far = _bounded(self.samples.squared_distances(self.anchor, Foresight(form=form, drift=drift)))
+        far = _bounded(
+            self.samples.squared_distances(self.anchor, Foresight(form=form, drift=drift))
+        )
         return replace(self, far=far, outdated=False)
 
 

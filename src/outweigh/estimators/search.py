@@ -27,7 +27,7 @@ from outweigh.estimators.stepping import (
     update_for,
 )
 from outweigh.objectives import MomentObjective
-from outweigh.protocols import Array, Callback, Indices, Objective, Result, Span, Update
+from outweigh.protocols import Array, Callback, Indices, Objective, Result, Span
 from outweigh.solvers import WorkingSet, descend, descend_on_working_set
 from outweigh.solvers.rounds import POLISHED_MAY_SCORE
 
@@ -70,7 +70,7 @@ def find_weights(
         Of a descent over a larger set of weights, from whose end this one sets out. The forces of
         both led to where it ends.
     look_first : bool, default=False
-        Make a pass over all features before a descent on known ones.
+        Make a pass over all features before a descent on known features or directions.
 
     Returns
     -------
@@ -101,7 +101,9 @@ def find_weights(
     # A descent before this one that has no span needed all features.
     if use_directions(objective, options) and (earlier is None or span is not None):
         since = begin if earlier is not None else None
-        found = descend_on_directions(objective, domain, options, since, callback, polish, span)
+        found = descend_on_directions(
+            objective, domain, options, since, callback, polish, span, look_first
+        )
         return found if earlier is None else _after(earlier, found)
 
     def reached(value: float, weights: Array) -> bool:

@@ -68,6 +68,7 @@ def descend_on_directions(
     callback: Callback | None,
     polish: Polish | None,
     span: Span | None,
+    look_first: bool = False,
 ) -> Result:
     """Descend along the directions of largest eigenvalues, and verify on all features.
 
@@ -76,7 +77,7 @@ def descend_on_directions(
 
     Parameters
     ----------
-    objective, domain, options, callback, polish, span
+    objective, domain, options, callback, polish, span, look_first
         As for `find_weights`.
     begin : ndarray of shape (n,), optional
         Weights to begin from; by default the untouched ones.
@@ -88,7 +89,7 @@ def descend_on_directions(
     def level(weights: Array) -> float:
         return floor_at(objective, domain, weights, options.kurtosis).median
 
-    directions = DirectionSet(objective, level, span)
+    directions = DirectionSet(objective, level, span, look_first)
     state = _OnSpan()
 
     def inner(restricted: Objective, weights: Array) -> Result:
@@ -148,7 +149,7 @@ def descend_on_directions(
         look_back=False,
         same=_SAME,
         may_rise=ABOVE_MEDIAN - 1.0,
-        descend_first=span is not None,
+        descend_first=span is not None and not look_first,
         verify=options.verify,
     )
     found = descend_in_rounds(directions, rounds, start, begin)

@@ -9,12 +9,13 @@ import numpy as np
 
 from outweigh.capped_simplex import CappedSimplex
 from outweigh.certificates import Certificate, stationarity, theorem_stationarity
+from outweigh.directions import rescaled_span
 from outweigh.estimators.preparation import Prepared, without_pruned
 from outweigh.estimators.scoring import RowScore, row_score
 from outweigh.estimators.search import SearchOptions, find_weights, floor_at
 from outweigh.forms import Form
 from outweigh.objectives import MomentObjective
-from outweigh.protocols import Array, Callback, Indices, Result, Samples
+from outweigh.protocols import Array, Callback, Foresight, Indices, Result, Samples, Span
 from outweigh.separation import Separator
 
 __all__ = [
@@ -71,6 +72,13 @@ class Found:
         """The features descended on, where a descent moved the weights."""
         return self.result.coordinates if _moved(self.result) else None
 
+    def span_in(self, prepared: Prepared, domain: CappedSimplex) -> Span | None:
+        """Return the directions descended on in other units, unless other rows are pruned there."""
+        span = self.result.span if _moved(self.result) else None
+        if span is None or not np.array_equal(domain.caps == 0.0, self.domain.caps == 0.0):
+            return None
+        return rescaled_span(span, prepared.standardizer.scale / self.prepared.standardizer.scale)
+
     @property
     def centre(self) -> Array:
         """The weighted mean in the units of X, on the columns that vary."""
@@ -96,7 +104,7 @@ def find_weighting(
     *,
     separate_sparse: bool | None,
     callback: Callback | None = None,
-    coordinates: Indices | None = None,
+    earlier: Found | None = None,
 ) -> Found:
     """Find weights under which the samples look clean.
 
@@ -113,8 +121,8 @@ def find_weighting(
     separate_sparse : bool or None
         Trim along the direction of the removed rows, on few features or on all; None does not.
     callback : callable, optional
-    coordinates : ndarray of int, optional
-        Features known to carry evidence.
+    earlier : Found, optional
+        What was found with the same rows in somewhat other units: where the evidence lies.
 
     Returns
     -------
@@ -135,7 +143,8 @@ def find_weighting(
         options,
         callback,
         polish=separator,
-        coordinates=coordinates,
+        coordinates=None if earlier is None else earlier.evident_features,
+        span=None if earlier is None else earlier.span_in(prepared, domain),
         look_first=True,
     )
     removed = _removed(domain, result.weights)
@@ -173,7 +182,12 @@ def find_weighting(
 
 def weighting_of(found: Found) -> Weighting:
     """Return the certificate of weights, and the score that they teach."""
-    prepared, result = found.prepared.measured(*_asked_next(found)), found.result
+    result = found.result
+    pruned = np.flatnonzero(found.domain.caps == 0.0)
+    if result.span is not None:
+        # Pruned rows are scored along directions, which are read off all features.
+        found.prepared.samples.foresee(Foresight(rows=pruned))
+    prepared = found.prepared.measured(*_asked_next(found))
     certificate = _certificate(found)
     score, scores = row_score(
         prepared.standardizer,
@@ -187,7 +201,6 @@ def weighting_of(found: Found) -> Weighting:
         pushed=result.pushed,
         beyond=found.separator.beyond(result.weights) if found.separator is not None else None,
     )
-    pruned = np.flatnonzero(found.domain.caps == 0.0)
     if pruned.size:
         # They hold zeros in the samples of the descent; they are scored as new rows would be.
         rows = prepared.samples.take_rows(pruned)

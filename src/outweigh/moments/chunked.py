@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,9 +18,10 @@ from outweigh.moments.chunked_memory import (
     RowMemory,
 )
 from outweigh.moments.chunked_moment import ChunkedMoment
-from outweigh.moments.chunks import Chunks, Sums
+from outweigh.moments.chunked_passes import Passes
+from outweigh.moments.chunks import Chunks
 from outweigh.moments.dense import DenseSamples, kurtosis_spacing
-from outweigh.moments.kernels import Loader, Transform
+from outweigh.moments.kernels import Transform
 from outweigh.moments.matrices import ArrayMoment, subtract_reference
 from outweigh.protocols import Array, Foresight, Indices, MomentMatrix, Reference
 
@@ -66,15 +66,15 @@ class ChunkedSamples:
     @property
     def n_samples(self) -> int:
         """Number of rows n."""
-        return sum(self.chunks.sizes) if self.keep is None else int(np.count_nonzero(self.keep))
+        return self._passes.n_samples
 
     def mean(self, weights: Array) -> Array:
         """Return mu_w = X'w."""
         if weights.min() >= 0.0:
             # Second moments at these weights are likely to be asked for next.
             return self._sums(weights).first.copy()
-        own = self._own(weights)
-        return self._summed(kernels.mean, (self.transform,), own, "a weighted mean")[0]
+        own = self._passes.own(weights)
+        return self._passes.summed(kernels.mean, (self.transform,), own, "a weighted mean")[0]
 
     def moment(
         self,
@@ -112,7 +112,9 @@ class ChunkedSamples:
             foreseen[self.zeroed] = 0.0
             return foreseen
         shared = (self.transform, form, drift)
-        return self._per_row(kernels.quadratic, shared, self._own(), "a quadratic form")
+        return self._passes.per_row(
+            kernels.quadratic, shared, self._passes.own(), "a quadratic form"
+        )
 
     def project(self, vectors: Array) -> Array:
         """Return X V."""
@@ -124,7 +126,9 @@ class ChunkedSamples:
             return np.asarray(held @ vectors[support])
         shared = (self.transform, vectors)
         shape = vectors.shape[1:]
-        return self._per_row(kernels.project, shared, self._own(), "a projection", shape)
+        return self._passes.per_row(
+            kernels.project, shared, self._passes.own(), "a projection", shape
+        )
 
     def columns(self, indices: Indices) -> DenseSamples | ChunkedSamples:
         """Return the same rows on the named columns: in memory if they fit the budget."""
@@ -132,8 +136,8 @@ class ChunkedSamples:
         held = self._columns.on(indices, self.zeroed)
         if held is not None:
             return DenseSamples(held)
-        own = [(loader,) for loader in self._loaders()]
-        sizes = tuple(int(size) for size in np.diff(self._bounds()))
+        own = [(loader,) for loader in self._passes.loaders()]
+        sizes = tuple(int(size) for size in np.diff(self._passes.bounds()))
         shape = (sizes, int(indices.size))
         derived = self.chunks.derived(kernels.columns, (self.transform, indices), own, shape)
         return ChunkedSamples(derived, int(indices.size))
@@ -148,8 +152,10 @@ class ChunkedSamples:
         """Return the samples with zeros in some rows, whose weights must be zero from now on."""
         return replace(self, zeroed=np.sort(rows))
 
-    def take_rows(self, rows: Indices) -> ChunkedSamples:
+    def take_rows(self, rows: Indices) -> DenseSamples | ChunkedSamples:
         """Return some rows alone, in the order they have, huge values clipped."""
+        if rows.size and self._rows.missing(rows).size == 0:
+            return DenseSamples(self._rows.on(np.sort(rows)))
         counted = np.arange(sum(self.chunks.sizes))
         keep = np.zeros(counted.size, dtype=np.bool_)
         keep[(counted if self.keep is None else counted[self.keep])[np.sort(rows)]] = True
@@ -164,8 +170,8 @@ class ChunkedSamples:
         if np.any(found < _CANCELLED * sums.first**2):
             # The origin is so far away that squares about it have lost their digits.
             shared = (self.transform, sums.first)
-            own = self._own(weights)
-            found = self._summed(kernels.spread, shared, own, "variances about the mean")[0]
+            own = self._passes.own(weights)
+            found = self._passes.summed(kernels.spread, shared, own, "variances about the mean")[0]
         return found if columns is None else found[columns]
 
     def typical_kurtosis(self, weights: Array) -> float:
@@ -177,10 +183,10 @@ class ChunkedSamples:
         foresee = Foresight() if foresee is None else foresee
         found: Array = np.empty(self.n_samples)
         if foresee.form is not None:
-            both = self._per_row(
+            both = self._passes.per_row(
                 kernels.distances_and_form,
                 (self.transform, centre, foresee.form, foresee.drift),
-                self._own(),
+                self._passes.own(),
                 "squared distances, a quadratic form",
                 (2,),
             )
@@ -190,28 +196,36 @@ class ChunkedSamples:
         shared = (self.transform, centre, radius_sq, *self._what_to_sum)
         own: Sequence[Sequence[object]]
         if weights is None:
-            own = [(loader, None) for loader in self._loaders()]
+            own = [(loader, None) for loader in self._passes.loaders()]
         else:
-            own = self._own(weights)
-        total = self._scan(kernels.distances, shared, own, "squared distances", found)
+            own = self._passes.own(weights)
+        total = self._passes.fill(kernels.distances, shared, own, "squared distances", found)
         if radius_sq is not None and weights is not None:
             kept = np.where(found <= radius_sq, weights, 0.0)
             self._moments.remember(kept, MomentSums(*total), self.chunks.budget)
         return found
 
-    def foresee(self, likely: Callable[[], Sequence[Array]]) -> None:
-        """Make one pass for the moments at several weights, where that is not one too many."""
-        if not self._holds_pairs:
-            return
-        wanted = [weights for weights in likely() if self._moments.find(weights) is None]
+    def foresee(self, what: Foresight) -> None:
+        """Take note of columns and rows; make one pass for the moments at several weights."""
+        if what.columns is not None:
+            self._columns.likely = what.columns
+        if what.rows is not None:
+            missing = self._rows.missing(what.rows)
+            fit = self._fit(missing)
+            self._rows.wanted = missing if fit else _NONE
+        if what.several is not None and self._holds_pairs:
+            self._foresee_moments(what.several())
+
+    def _foresee_moments(self, several: Sequence[Array]) -> None:
+        wanted = [weights for weights in several if self._moments.find(weights) is None]
         if len(wanted) < 2 or self._hold_changes(wanted):
             return
         if (1 + len(wanted)) * 8 * self.n_features**2 > self.chunks.budget:
             # They would be forgotten before they are asked for.
             return
         shared = (self.transform, *self._what_to_sum)
-        own = self._own(np.stack(wanted, axis=1))
-        total = self._summed(kernels.several_moment_sums, shared, own, "second moments")
+        own = self._passes.own(np.stack(wanted, axis=1))
+        total = self._passes.summed(kernels.several_moment_sums, shared, own, "second moments")
         each = len(total) // len(wanted)
         for i, weights in enumerate(wanted):
             sums = MomentSums(*total[i * each : (i + 1) * each])
@@ -231,18 +245,28 @@ class ChunkedSamples:
     def moment_rows(self, weights: Array, indices: Indices) -> Array:
         """Return the named rows of X'diag(w)X by a pass."""
         shared = (self.transform, indices)
-        return self._summed(kernels.moment_rows, shared, self._own(weights), "second moments")[0]
+        return self._passes.summed(
+            kernels.moment_rows, shared, self._passes.own(weights), "second moments"
+        )[0]
 
     def moment_block(self, weights: Array, indices: Indices) -> Array:
         """Return the block of X'diag(w)X on the named coordinates."""
         shared = (self.transform, indices)
-        return self._summed(kernels.moment_block, shared, self._own(weights), "second moments")[0]
+        return self._passes.summed(
+            kernels.moment_block, shared, self._passes.own(weights), "second moments"
+        )[0]
 
     def moment_product(self, weights: Array, vectors: Array) -> Array:
         """Return X'diag(w)X V by a pass."""
         shared = (self.transform, vectors)
-        own = self._own(weights)
-        return self._summed(kernels.moment_product, shared, own, "a product of moments")[0]
+        own = self._passes.own(weights)
+        return self._passes.summed(kernels.moment_product, shared, own, "a product of moments")[0]
+
+    @property
+    def _passes(self) -> Passes:
+        return Passes(
+            self.chunks, self.n_features, self.transform, self.keep, self.zeroed, self._rows
+        )
 
     @property
     def _holds_pairs(self) -> bool:
@@ -260,8 +284,10 @@ class ChunkedSamples:
         summed = known is None
         if known is None:
             shared = (self.transform, *self._what_to_sum)
-            own = self._own(weights)
-            known = MomentSums(*self._summed(kernels.moment_sums, shared, own, "second moments"))
+            own = self._passes.own(weights)
+            known = MomentSums(
+                *self._passes.summed(kernels.moment_sums, shared, own, "second moments")
+            )
         self._moments.remember(weights, known, self.chunks.budget, summed=summed)
         return known
 
@@ -286,119 +312,31 @@ class ChunkedSamples:
                 return False
             moved |= near[0][2]
         missing = self._rows.missing(np.flatnonzero(moved))
-        n_bytes = 8 * self.n_features * missing.size
-        if n_bytes > self.chunks.budget - self._rows.n_bytes:
+        if not self._fit(missing):
             return False
         if missing.size:
-            self._rows.add(missing, self._whole_rows(missing))
+            self._rows.add(missing, self._passes.whole_rows(missing))
         return True
 
-    def _whole_rows(self, rows: Indices) -> Array:
-        """Return some of the rows that count, by a pass."""
-        bounds = self._bounds()
-        parts = np.split(rows, np.searchsorted(rows, bounds[1:-1]))
-        own = [
-            (part - bounds[i], loader)
-            for i, (part, loader) in enumerate(zip(parts, self._loaders(), strict=True))
-        ]
-        found = np.empty((rows.size, self.n_features))
-        start = 0
-        width = 1 + 8 * self.n_features * rows.size // self.n_samples
-        for i, said in self.chunks.scan(
-            kernels.whole_rows, (self.transform,), own, f"{rows.size} rows", bytes_per_row=width
-        ):
-            if i >= 0:
-                found[start : start + len(said)] = said
-                start += len(said)
-        return found
+    def _fit(self, rows: Indices) -> bool:
+        """Whether there is room for so many whole rows."""
+        return 8 * self.n_features * rows.size <= self.chunks.budget - self._rows.n_bytes
 
     def _gather(self, indices: Indices) -> None:
         """Bring columns home unless they are there or do not fit."""
         missing = self._columns.missing(indices)
         room = self.chunks.budget - self._columns.n_bytes
-        if missing.size == 0 or 8 * self.n_samples * missing.size > room:
+        each = 8 * self.n_samples
+        if missing.size == 0 or each * missing.size > room:
             return
+        # As many again, where they leave a quarter of the room.
+        spare = min(missing.size, 3 * room // (4 * each) - missing.size)
+        if spare > 0:
+            missing = np.union1d(missing, self._columns.next_beside(missing, spare))
         shared = (self.transform, missing)
         purpose = f"{missing.size} columns"
         # With the values of all rows: which of them hold zeros may change.
-        own = replace(self, zeroed=_NONE)._own()
+        own = replace(self._passes, zeroed=_NONE).own()
         self._columns.add(
-            missing, self._per_row(kernels.columns, shared, own, purpose, missing.shape)
+            missing, self._passes.per_row(kernels.columns, shared, own, purpose, missing.shape)
         )
-
-    def _loaders(self) -> list[Loader]:
-        keeps: list[NDArray[np.bool_] | None] = [None] * len(self.chunks.sizes)
-        if self.keep is not None:
-            keeps = list(np.split(self.keep, np.cumsum(self.chunks.sizes)[:-1]))
-        if self.zeroed.size == 0:
-            return [(keep, None) for keep in keeps]
-        bounds = self._bounds()
-        loaders: list[Loader] = []
-        for i, keep in enumerate(keeps):
-            first, last = np.searchsorted(self.zeroed, bounds[i : i + 2])
-            loaders.append((keep, self.zeroed[first:last] - bounds[i]))
-        return loaders
-
-    def _own(self, weights: Array | None = None) -> list[tuple[object, ...]]:
-        if weights is None:
-            return [(loader,) for loader in self._loaders()]
-        bounds = self._bounds()
-        parts = [weights[bounds[i] : bounds[i + 1]] for i in range(len(self.chunks.sizes))]
-        return list(zip(self._loaders(), parts, strict=True))
-
-    def _bounds(self) -> Indices:
-        """Return where each chunk begins among the rows that count."""
-        ends = np.cumsum(self.chunks.sizes)
-        if self.keep is not None:
-            ends = np.concatenate([[0], np.cumsum(self.keep)])[ends]
-        return np.concatenate([[0], ends]).astype(np.intp)
-
-    def _per_row(
-        self,
-        kernel: Any,
-        shared: Sequence[object],
-        own: Sequence[Sequence[object]],
-        purpose: str,
-        shape: tuple[int, ...] = (),
-    ) -> Array:
-        """Return what a kernel says of each row, an array of the given shape."""
-        found = np.empty((self.n_samples, *shape))
-        self._scan(kernel, shared, own, purpose, found)
-        return found
-
-    def _scan(
-        self,
-        kernel: Any,
-        shared: Sequence[object],
-        own: Sequence[Sequence[object]],
-        purpose: str,
-        found: Array,
-    ) -> Sums:
-        """Fill `found` with what a kernel says of the rows; return its sums."""
-        bounds = self._bounds()
-        total: Sums = ()
-        width = found[:1].nbytes
-        for i, said in self.chunks.scan(
-            kernel, shared, own, purpose, lanes=self._lanes, bytes_per_row=width
-        ):
-            if i < 0:
-                total = said
-            else:
-                found[bounds[i] : bounds[i + 1]] = said
-        return total
-
-    def _summed(
-        self, kernel: Any, shared: Sequence[object], own: Sequence[Sequence[object]], purpose: str
-    ) -> Sums:
-        total: Sums = ()
-        for i, said in self.chunks.scan(
-            kernel, shared, own, purpose, lanes=self._lanes, bytes_per_row=0
-        ):
-            if i < 0:
-                total = said
-        return total
-
-    @property
-    def _lanes(self) -> int:
-        """How many partial sums may exist at once: as many as fit the budget, at most 16."""
-        return int(np.clip(self.chunks.budget // (8 * max(self.n_features, 1) ** 2), 1, 16))

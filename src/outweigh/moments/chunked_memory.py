@@ -147,10 +147,11 @@ class MomentMemory:
 
 @dataclass(slots=True, eq=False)
 class ColumnMemory:
-    """Columns gathered so far, with the values of all rows."""
+    """Columns gathered so far, with the values of all rows, and those likely to be next."""
 
     _indices: Indices = field(default_factory=lambda: np.empty(0, dtype=np.intp))
     _array: NDArray[np.float64] | None = None
+    likely: Indices = field(default_factory=lambda: np.empty(0, dtype=np.intp))
 
     @property
     def n_bytes(self) -> int:
@@ -160,6 +161,11 @@ class ColumnMemory:
     def missing(self, indices: Indices) -> Indices:
         """Return the columns that are not here."""
         return np.setdiff1d(indices, self._indices)
+
+    def next_beside(self, missing: Indices, count: int) -> Indices:
+        """Return up to `count` columns that are not here and likely to be asked for next."""
+        new = ~np.isin(self.likely, self._indices) & ~np.isin(self.likely, missing)
+        return self.likely[new][:count]
 
     def on(self, indices: Indices, zeroed: Indices) -> Array | None:
         """Return the named columns if all are here, with zeros in some rows."""
@@ -205,6 +211,7 @@ class RowMemory:
 
     _indices: Indices = field(default_factory=lambda: np.empty(0, dtype=np.intp))
     _array: NDArray[np.float64] | None = None
+    wanted: Indices = field(default_factory=lambda: np.empty(0, dtype=np.intp))
 
     @property
     def n_bytes(self) -> int:
@@ -221,10 +228,12 @@ class RowMemory:
         return np.asarray(self._array[np.searchsorted(self._indices, indices)])
 
     def add(self, indices: Indices, array: Array) -> None:
-        """Keep further rows."""
+        """Keep further rows, given in increasing order; some of them may be here."""
         if self._array is None:
             self._indices, self._array = indices, array
             return
+        new = ~np.isin(indices, self._indices)
+        indices, array = indices[new], array[new]
         places = np.searchsorted(self._indices, indices)
         self._array = np.insert(self._array, places, array, axis=0)
         self._indices = np.insert(self._indices, places, indices)

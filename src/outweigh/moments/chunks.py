@@ -34,12 +34,16 @@ class PassLog:
     """Counts the passes over the data and tells the logger of each."""
 
     passes: list[str] = field(default_factory=list)
+    counted: bool = True
 
     def __call__(self, purpose: str, n_chunks: int, whole: bool) -> Callable[[], None]:
         """Note the beginning of a pass, or of a look at some rows; return what notes its end."""
-        if whole:
+        name = "some rows"
+        if whole and self.counted:
             self.passes.append(purpose)
-        name = f"pass {len(self.passes)}" if whole else "some rows"
+            name = f"pass {len(self.passes)}"
+        elif whole:
+            name = "what the workers hold"
         note = "%s over %d chunks: %s"
         logger.info(note, name, n_chunks, purpose, extra={"a_pass": "begins"})
         began = perf_counter()
@@ -49,6 +53,10 @@ class PassLog:
             logger.info("%s: done in %.1f s", name, took, extra={"a_pass": "ends"})
 
         return ended
+
+    def uncounted(self) -> PassLog:
+        """Return a log for chunks that are held in memory: going through them reads no data."""
+        return PassLog(self.passes, counted=False)
 
 
 class Chunks(Protocol):

@@ -113,12 +113,14 @@ class DaskChunks:
             _said(_step(None, block, kernel, common, Opaque(tuple(arguments))))
             for block, arguments in zip(self.blocks, own, strict=True)
         ]
+        log = self.log
         if _client() is not None:
-            ended = self.log("columns kept by the workers", len(blocks), True)
+            ended = log("columns kept by the workers", len(blocks), True)
             blocks = list(dask.persist(*blocks))
             ended()
+            log = log.uncounted()
         sizes, width = shape
-        return DaskChunks(tuple(blocks), sizes, width, self.budget, self.log)
+        return DaskChunks(tuple(blocks), sizes, width, self.budget, log)
 
     def lazily(
         self,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -305,7 +305,7 @@ class DenseSamples:
                 np.einsum("ij,ij->i", part, part, out=result[rows])
         return result
 
-    def foresee(self, likely: Callable[[], Sequence[Array]]) -> None:
+    def foresee(self, what: Foresight) -> None:
         """Do nothing: rows in memory are read as often as need be."""
 
     def rescaled(self, factor: Array) -> DenseSamples:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from outweigh.forms import Form
-from outweigh.moments.chunks import Sums
+from outweigh.moments.chunks import Kernel, Sums
 from outweigh.moments.dense import INFINITE, DenseSamples
 from outweigh.moments.second_moment import second_moment
 from outweigh.protocols import Array, Indices
@@ -21,6 +21,7 @@ __all__ = [
     "Divided",
     "Loader",
     "accepted",
+    "along_with_rows",
     "checked_rows",
     "columns",
     "distances",
@@ -187,6 +188,15 @@ def whole_rows(
     chosen = positions if keep is None else np.flatnonzero(keep)[positions]
     found = load(block[chosen], transform, (None, None))
     return np.clip(found, -INFINITE, INFINITE), ()
+
+
+def along_with_rows(
+    block: Block, kernel: Kernel, n_shared: int, transform: Transform | None, *rest: Any
+) -> tuple[tuple[Array, Any], Sums]:
+    """Return what another kernel says, and the named rows beside it."""
+    shared, (positions, loader) = rest[:n_shared], rest[n_shared : n_shared + 2]
+    said, sums = kernel(block, *shared, *rest[n_shared + 2 :])
+    return (whole_rows(block, transform, positions, loader)[0], said), sums
 
 
 def columns(

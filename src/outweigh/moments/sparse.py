@@ -7,7 +7,7 @@ the sparse part and corrections of rank one and two.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -192,7 +192,7 @@ class SparseSamples:
             result[self.emptied] = own @ own
         return np.maximum(result, 0.0)
 
-    def foresee(self, likely: Callable[[], Sequence[Array]]) -> None:
+    def foresee(self, what: Foresight) -> None:
         """Do nothing: rows in memory are read as often as need be."""
 
     def rescaled(self, factor: Array) -> SparseSamples:

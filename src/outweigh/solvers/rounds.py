@@ -106,6 +106,7 @@ def descend_in_rounds(
     if rounds.descend_first:
         state.descend()
     best: Result | None = None
+    survey: Survey | None = None
     settled: Array | None = None
     status = Status.EXHAUSTED
     for _ in range(rounds.max_rounds):
@@ -122,7 +123,7 @@ def descend_in_rounds(
                 # The descent went on and the polish came back: nothing new was learnt.
                 status = Status.STALLED
                 break
-        if best is not None and not rounds.verify:
+        if survey is not None and not rounds.verify:
             found = state.weights if polished is None else polished
             best = replace(state.result(found, survey), value=previous)
             break
