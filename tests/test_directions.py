@@ -10,7 +10,13 @@ from numpy.typing import NDArray
 
 from outweigh import objectives
 from outweigh.capped_simplex import CappedSimplex
-from outweigh.directions import SPARE, DirectionSet, _held, leading_directions
+from outweigh.directions import (
+    SPARE,
+    DirectionSet,
+    _held,
+    leading_directions,
+    rescaled_span,
+)
 from outweigh.estimators.search import SearchOptions, find_weights, floor_at
 from outweigh.forms import Form
 from outweigh.moments import ArrayMoment, DenseSamples
@@ -254,3 +260,29 @@ def test_a_span_that_holds_the_outliers_or_none_is_not_left(held: float) -> None
     separator = Separator(DenseSamples(X), DOMAIN, sparse=False)
     basis = np.eye(D)[:, :1]
     assert separator.outside(w, Span(basis, X @ basis, np.array([held]))) is None
+
+
+def test_a_span_in_other_units_projects_the_rows_as_they_are_there() -> None:
+    X = rows()
+    span = span_of(X)
+    factor = np.linspace(0.8, 1.2, X.shape[1])
+    found = rescaled_span(span, factor)
+    r = found.held.size
+    np.testing.assert_allclose(found.basis.T @ found.basis, np.eye(r), atol=1e-12)
+    np.testing.assert_allclose(found.projected, (X / factor) @ found.basis, atol=1e-10)
+
+
+def test_a_first_look_adds_nothing_to_directions_that_hold_the_evidence() -> None:
+    X = rows()
+    known = span_of(X)
+    objective = objectives.mean(DenseSamples(X))
+    again = DirectionSet(objective, lambda w: median(X, w), known, look_first=True)
+    w = DOMAIN.reference()
+    assert not again.widen(again.survey(w), w)
+    again.restricted()
+    assert again.span is not None
+    assert again.span.held.size == known.held.size
+    # Directions that miss it are not enough.
+    little = Span(known.basis[:, -2:], known.projected[:, -2:], known.held[-2:])
+    missing = DirectionSet(objective, lambda w: median(X, w), little, look_first=True)
+    assert missing.widen(missing.survey(w), w)

@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from outweigh import objectives
 from outweigh.capped_simplex import CappedSimplex
 from outweigh.estimators.search import SearchOptions, find_weights, floor_at
+from outweigh.forms import Form
+from outweigh.moments import DenseSamples
 from outweigh.objectives import MomentObjective
 from outweigh.protocols import (
     Evaluation,
@@ -208,3 +210,80 @@ def test_no_rounds_at_all_are_refused(samples_of: Kind) -> None:
         descend_on_working_set(
             objective, inner, DOMAIN.reference(), lambda *_: True, WorkingSet(6, max_rounds=0)
         )
+
+
+def spread_evidence(n_evident: int) -> MomentObjective:
+    """Rows of which a tenth differs a little in so many features."""
+    rng = np.random.default_rng(31)
+    X = rng.standard_normal((N, D))
+    X[:80, :n_evident] += 1.2
+    return objectives.sparse_mean(DenseSamples(X), K)
+
+
+def noise(weights: Array) -> float:
+    return 1.0 / DOMAIN.n_effective(weights)
+
+
+def descended_on(objective: MomentObjective, rounds: WorkingSet) -> list[int]:
+    """Return how many features each descent ran on; each comes to its end where it began."""
+    sizes: list[int] = []
+
+    def counted(restricted: Objective, weights: Array, n_features: int) -> Result:
+        sizes.append(n_features)
+        update, rule = ProjectedSubgradient(DOMAIN), Polyak(0.0)
+        return descend(restricted, update, rule, weights, max_iter=9, reached=lambda *_: True)
+
+    descend_on_working_set(objective, counted, DOMAIN.reference(), lambda *_: False, rounds)
+    return sizes
+
+
+def test_the_first_descent_runs_on_all_features_that_show_evidence() -> None:
+    objective = spread_evidence(30)
+    without = descended_on(objective, WorkingSet(6, max_rounds=2))
+    found = descended_on(objective, WorkingSet(6, max_rounds=2, noise=noise))
+    assert without[0] < 15
+    assert found[0] >= 28
+
+
+def test_where_most_features_show_evidence_a_few_of_them_will_do() -> None:
+    found = descended_on(spread_evidence(D), WorkingSet(6, max_rounds=2, noise=noise))
+    assert found[0] < 15
+
+
+def test_rounds_end_where_no_feature_shows_evidence() -> None:
+    objective = objectives.sparse_mean(
+        DenseSamples(np.random.default_rng(32).standard_normal((N, D))), K
+    )
+    # A level that is never reached: without a measure of noise, noise is descended on.
+    assert len(descended_on(objective, WorkingSet(6, noise=noise))) == 1
+    assert len(descended_on(objective, WorkingSet(6))) > 1
+
+
+def test_evidence_is_energy_beyond_that_of_noise() -> None:
+    energy = np.full(100, 10.0 / N)
+    energy[:3] = [35.0 / N, 45.0 / N, 80.0 / N]
+    survey = Survey(1.0, Form.zero(100), np.arange(3), energy, 10)
+    # Of 10 squares of unit noise, one in 2000 sums exceeds 31.4, and half more is 47.1.
+    rounds = WorkingSet(6, noise=lambda weights: 1.0 / N)
+    weights = DOMAIN.reference()
+    assert rounds.evident(survey, weights).tolist() == [0, 1, 2]
+    assert rounds.evident(survey, weights, clear=True).tolist() == [2]
+
+
+def test_a_first_look_adds_to_known_features_only_those_that_show_evidence() -> None:
+    objective = spread_evidence(5)
+    known = np.arange(5)
+    rounds = WorkingSet(6, max_rounds=2, initial=known, look_first=True, noise=noise)
+    assert descended_on(objective, rounds)[0] == 5
+    rounds = WorkingSet(6, max_rounds=2, initial=known[:2], look_first=True, noise=noise)
+    assert descended_on(objective, rounds)[0] >= 5
+
+
+def test_unverified_weights_take_one_pass_and_one_descent() -> None:
+    counted = Counted(spread_evidence(5), falls=True)
+    start = DOMAIN.reference()
+    rounds = WorkingSet(6, verify=False)
+    found = descend_on_working_set(counted, inner, start, lambda *_: False, rounds, _same)
+    assert counted.n_passes == 1
+    assert DOMAIN.total_variation(found.weights) > 0.01
+    assert found.coordinates is not None

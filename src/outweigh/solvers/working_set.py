@@ -45,8 +45,8 @@ class WorkingSet:
     n_coordinates : int
         Features added by the first full pass, besides the rows of the maximiser.
     growth : int, default=2
-        Each later pass adds this many times as many as the one before: evidence that is spread
-        over most features is met in a few passes.
+        A later pass adds this many times as many as the one before, where no measure of noise tells
+        which features show evidence, or most do: it is met in a few passes.
     max_rounds : int, default=8
         Full passes allowed.
     sufficient_decrease : float, default=0.03
@@ -169,15 +169,16 @@ class _Features:
 
     def widen(self, survey: Survey, weights: Array) -> bool:
         assert survey.coordinates is not None
-        self._asked = min(self._working_set.growth * self._asked, self.n_features)
         n_before = self.coordinates.size
         if not self._known_suffice:
             self.coordinates = np.union1d(self.coordinates, survey.coordinates)
         self._known_suffice = False
         evident = self._working_set.evident(survey, weights)
-        if 2 * evident.size <= self.n_features:
-            # Where most features show evidence, any few of them will do.
+        if 0 < 2 * evident.size <= self.n_features:
             self.coordinates = np.union1d(self.coordinates, evident)
+        else:
+            # Where most features show evidence, any few of them will do, and then more and more.
+            self._asked = min(self._working_set.growth * self._asked, self.n_features)
         return self.coordinates.size > n_before
 
     def restricted(self) -> Objective:

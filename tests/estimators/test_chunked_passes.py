@@ -1,0 +1,100 @@
+"""How often a fit goes through rows in chunks, and that few passes give the answer of memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from outweigh import RobustMean, RobustSparseMean
+from outweigh.adversaries import make
+from outweigh.estimators.mean_template import MeanEstimator
+
+da = pytest.importorskip("dask.array")
+import dask  # noqa: E402 - only where Dask is installed
+
+Array = NDArray[np.float64]
+
+N, D, K = 6000, 160, 6
+# The rows take 7.7 MB: room for a working set of columns, or for the rows whose weights change.
+ROOM = {"outweigh.gathered-bytes": "4MB", "scheduler": "synchronous"}
+UNITS = np.logspace(0, 2, D)
+MEANS: dict[str, Callable[[float | str], MeanEstimator]] = {
+    "sparse mean": lambda share: RobustSparseMean(K, contamination=share),
+    "sparse mean, number unknown": lambda share: RobustSparseMean(contamination=share),
+    "mean": lambda share: RobustMean(contamination=share),
+}
+every_mean = pytest.mark.parametrize("name", MEANS)
+shares = pytest.mark.parametrize("share", [0.1, "auto"])
+
+
+def fitted(name: str, share: float | str, X: Array) -> MeanEstimator:
+    with dask.config.set(ROOM):
+        return MEANS[name](share).fit(da.from_array(X, chunks=(900, D)))
+
+
+def assert_same(found: MeanEstimator, expected: MeanEstimator) -> None:
+    for attribute in ("location_", "weights_", "scale_", "objective_", "offset_"):
+        want = np.asarray(getattr(expected, attribute))
+        size = float(np.abs(want).max())
+        np.testing.assert_allclose(
+            getattr(found, attribute), want, rtol=1e-8, atol=1e-8 * size, err_msg=attribute
+        )
+
+
+@every_mean
+@shares
+@pytest.mark.parametrize("attack", ["wrong_support", "hidden_at_zero", "tight_cluster"])
+def test_a_mean_takes_six_passes_or_ten_where_the_share_is_unknown(
+    name: str, share: float | str, attack: str
+) -> None:
+    X = make(attack, N, D, K, 0.1, random_state=5).X
+    found = fitted(name, share, X)
+    # The weights moved, so that these are not the few passes that clean data takes.
+    assert found.contamination_ > 0.05
+    assert found.n_passes_ <= (6 if share == 0.1 else 10)
+    assert_same(found, MEANS[name](share).fit(X))
+
+
+@every_mean
+@shares
+def test_unknown_scales_take_no_more(name: str, share: float | str) -> None:
+    X = make("wrong_support", N, D, K, 0.1, random_state=5).X * UNITS
+    found = fitted(name, share, X)
+    assert found.contamination_ > 0.05
+    assert np.all(np.abs(found.scale_ / UNITS - 1.0) < 0.1)
+    assert found.n_passes_ <= (6 if share == 0.1 else 10)
+    assert_same(found, MEANS[name](share).fit(X))
+
+
+@shares
+def test_evidence_on_few_features_takes_one_round(share: float | str) -> None:
+    X = make("linear_hiding", N, D, K, 0.1, random_state=5).X
+    found = fitted("sparse mean", share, X)
+    assert found.n_passes_ <= 6
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("attack", ["linear_hiding", "multi_direction", "wrong_support"])
+def test_dense_means_along_directions_equal_those_of_memory(attack: str, seed: int) -> None:
+    X = make(attack, 2000, D, K, 0.1, random_state=seed).X
+    with dask.config.set({**ROOM, "outweigh.gathered-bytes": "1MB"}):
+        found = RobustMean().fit(da.from_array(X, chunks=(330, D)))
+    assert_same(found, RobustMean().fit(X))
+
+
+def test_pruned_rows_are_scored_as_new_ones() -> None:
+    X = make("wrong_support", N, D, K, 0.05, random_state=5).X * UNITS
+    X[:60] += 1e4 * UNITS
+    est = RobustMean(contamination=0.1)
+    with dask.config.set(ROOM):
+        chunked = da.from_array(X, chunks=(900, D))
+        est.fit(chunked)
+        scores = est.score_samples(chunked).compute()
+    assert est.n_passes_ <= 6
+    flagged = scores < est.offset_
+    assert flagged[:60].all()
+    assert abs(flagged.mean() - 0.1) < 0.001
+    assert_same(est, RobustMean(contamination=0.1).fit(X))
