@@ -44,28 +44,35 @@ def assert_same(found: MeanEstimator, expected: MeanEstimator) -> None:
         )
 
 
+ATTACKS = ["wrong_support", "hidden_at_zero", "tight_cluster", "constant_bias", "doubled_mean"]
+
+
 @every_mean
 @shares
-@pytest.mark.parametrize("attack", ["wrong_support", "hidden_at_zero", "tight_cluster"])
 def test_a_mean_takes_six_passes_or_ten_where_the_share_is_unknown(
-    name: str, share: float | str, attack: str
+    name: str, share: float | str
 ) -> None:
-    X = make(attack, N, D, K, 0.1, random_state=5).X
-    found = fitted(name, share, X)
-    # The weights moved, so that these are not the few passes that clean data takes.
-    assert found.contamination_ > 0.05
-    assert found.n_passes_ <= (6 if share == 0.1 else 10)
-    assert_same(found, MEANS[name](share).fit(X))
+    counts = []
+    for attack in ATTACKS:
+        X = make(attack, N, D, K, 0.1, random_state=5).X
+        found = fitted(name, share, X)
+        # The weights moved, so that these are not the few passes that clean data takes.
+        assert found.contamination_ > 0.05
+        assert_same(found, MEANS[name](share).fit(X))
+        counts.append(found.n_passes_)
+    assert np.median(counts) <= (6 if share == 0.1 else 10)
+    # A second round, for evidence on other features, takes two.
+    assert max(counts) <= (8 if share == 0.1 else 12)
 
 
 @every_mean
 @shares
-def test_unknown_scales_take_no_more(name: str, share: float | str) -> None:
+def test_unknown_scales_take_two_passes_more(name: str, share: float | str) -> None:
     X = make("wrong_support", N, D, K, 0.1, random_state=5).X * UNITS
     found = fitted(name, share, X)
     assert found.contamination_ > 0.05
     assert np.all(np.abs(found.scale_ / UNITS - 1.0) < 0.1)
-    assert found.n_passes_ <= (6 if share == 0.1 else 10)
+    assert found.n_passes_ <= (8 if share == 0.1 else 12)
     assert_same(found, MEANS[name](share).fit(X))
 
 
@@ -93,7 +100,7 @@ def test_pruned_rows_are_scored_as_new_ones() -> None:
         chunked = da.from_array(X, chunks=(900, D))
         est.fit(chunked)
         scores = est.score_samples(chunked).compute()
-    assert est.n_passes_ <= 6
+    assert est.n_passes_ <= 8
     flagged = scores < est.offset_
     assert flagged[:60].all()
     assert abs(flagged.mean() - 0.1) < 0.001

@@ -89,7 +89,7 @@ def find_weights(
                 initial=coordinates,
                 look_first=look_first,
                 verify=options.verify,
-                begin=begin,
+                begin=None if earlier is None else begin,
                 noise=_noise(domain) if objective.centred else None,
             ),
             callback,
