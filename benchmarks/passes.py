@@ -21,7 +21,15 @@ COLUMNS, SMALL = 30 * 2**20, 4 * 2**20
 
 def means() -> dict[str, np.ndarray]:
     """Return rows with a sparse mean of which a tenth is wrong."""
-    attacks = ("wrong_support", "hidden_at_zero", "linear_hiding", "constant_bias")
+    attacks = (
+        "wrong_support",
+        "hidden_at_zero",
+        "linear_hiding",
+        "constant_bias",
+        "duplicates",
+        "multi_direction",
+        "heavy_tailed",
+    )
     return {name: make(name, N, D, K, SHARE, random_state=FIRST_SEED).X for name in attacks}
 
 
@@ -61,18 +69,21 @@ def main(argv: list[str]) -> None:
     units = np.logspace(0, 2, D)
     with dask.config.set(scheduler="synchronous"):
         data = means()
+        X = data["wrong_support"]
         rows = [
             line(f"sparse mean, {name}", RobustSparseMean, X, n_nonzero=K)
             for name, X in data.items()
         ]
-        X = data["wrong_support"]
         rows += [
             line("sparse mean, n_nonzero unknown", RobustSparseMean, X),
             line("sparse mean, scales unknown", RobustSparseMean, X * units, n_nonzero=K),
             line(
                 "sparse mean, scales given", RobustSparseMean, X * units, n_nonzero=K, scale=units
             ),
-            line("mean, wrong_support", RobustMean, X),
+        ]
+        rows += [line(f"mean, {name}", RobustMean, X) for name, X in data.items()]
+        rows += [
+            line("mean, scales unknown", RobustMean, data["wrong_support"] * units),
             line("one component", RobustPCA, spike()),
             line("one sparse component", RobustSparsePCA, spike(), n_nonzero=K),
         ]
