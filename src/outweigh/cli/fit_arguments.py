@@ -85,7 +85,7 @@ def add_fit(commands: Any) -> None:
         default=None,
         metavar="ROWS",
         help="the most rows that weights are searched on; of more, a random sample is fitted and "
-        "the others are weighted by their scores, `all`: never (default: 4000000)",
+        "the others are weighted by their scores, `all`: never (default: 1000000)",
     )
     out = fit.add_argument_group("output")
     out.add_argument("--out", metavar="FILE", help="the result, as .json or .csv")
