@@ -27,8 +27,9 @@ SPARE = 8
 # Eigenpairs computed at first; more where more exceed the level.
 _PAIRS = 32
 # One pass may name d/3 directions, and all of them together d/2: restricting to more saves too
-# little.
+# little. The rows projected on more than so many take too much memory.
 _SHARE = 3
+_MOST = 96
 # A direction that lies in the span but for this length adds nothing but rounding.
 _BEYOND = 0.03
 # New evidence lies to this length, at least, outside the span.
@@ -102,7 +103,7 @@ class DirectionSet:
             return False
         (matrix, level), self._seen = self._seen, None
         basis = self._span.basis
-        found = leading_directions(matrix, level, self.n_features // _SHARE)
+        found = leading_directions(matrix, level, min(self.n_features // _SHARE, _MOST))
         if found is None:
             self._everything = True
             return True
@@ -117,7 +118,7 @@ class DirectionSet:
             return False
         outside, lengths = _outside(basis, vectors)
         outside = outside[:, lengths > _BEYOND]
-        if 2 * (basis.shape[1] + outside.shape[1]) > self.n_features:
+        if basis.shape[1] + outside.shape[1] > min(self.n_features // 2, 2 * _MOST):
             self._everything = True
             return True
         self._new = outside, np.zeros(outside.shape[1])
@@ -155,7 +156,8 @@ class DirectionSet:
 def rescaled_span(span: Span, factor: Array) -> Span:
     """Return the span in which the rows, each feature divided by a factor, project as before.
 
-    No row is read for it: x'v is the product of x / f with f v.
+    No row is read for it: x'v is the product of x / f with f v. What each direction holds is taken
+    to be as before, though directions are mixed a little where factors differ.
     """
     basis, triangle = np.linalg.qr(factor[:, None] * span.basis)
     projected = scipy.linalg.solve_triangular(triangle, span.projected.T, trans="T").T

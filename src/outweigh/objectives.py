@@ -117,7 +117,8 @@ class MomentObjective:
         precision; what it finds is read again in double.
         """
         matrix = self._full_pass().moment(weights)
-        energy, n_rows = None, 0
+        energy: Array | None = None
+        n_rows = 0
         if isinstance(self.norm, LocatingNorm):
             seen = self.norm.inspect(matrix, n_coordinates)
             found = self._maximum(seen.maximum)
@@ -129,8 +130,8 @@ class MomentObjective:
             self.samples.foresee(Foresight(columns=np.argsort(-energy, kind="stable")))
         else:
             found = self._maximum(self.norm.maximize(matrix))
-            energy = np.square(found.form.directions) @ np.abs(found.form.strengths)
-            coordinates = top_k_indices(energy, n_coordinates)
+            along = np.square(found.form.directions) @ np.abs(found.form.strengths)
+            coordinates = top_k_indices(along, n_coordinates)
         if self.removed is not None:
             # What was taken out must stay out: a working set holds its features too.
             coordinates = np.union1d(coordinates, np.flatnonzero(self.removed.any(axis=1)))

@@ -119,6 +119,7 @@ def test_clean_rows_keep_their_weight(seed: int) -> None:
     X = np.random.default_rng([90, seed]).standard_normal((N, D))
     few, all_features = fitted(X), fitted(X, working_set=False)
     np.testing.assert_allclose(few.weights_, all_features.weights_, atol=1e-12)
+    np.testing.assert_allclose(few.weights_, 1.0 / N)
 
 
 @every_attack

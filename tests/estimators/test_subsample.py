@@ -388,3 +388,23 @@ def test_the_client_holds_less_than_a_number_for_each_row() -> None:
     assert peak < 8 * n
     assert np.linalg.norm(found.location_) < 0.01
     assert isinstance(found.weights_, da.Array)
+
+
+@pytest.mark.parametrize("make_estimator", [RobustMean, RobustSparseMean])
+@pytest.mark.parametrize("contamination", [0.0, 0.1, "auto"])
+def test_clean_rows_keep_their_weight_on_a_sample_too(
+    make_estimator: type[RobustMean], contamination: float | str
+) -> None:
+    X = np.random.default_rng(71).standard_normal((6000, 10))
+    est = make_estimator(contamination=contamination, subsample=1000).fit(X)
+    assert est.contamination_ == 0.0
+    np.testing.assert_allclose(est.weights_, 1.0 / len(X))
+    if make_estimator is RobustMean:
+        np.testing.assert_allclose(est.location_, X.mean(axis=0), atol=1e-12)
+
+
+def test_no_more_of_all_rows_is_removed_than_the_search_removed() -> None:
+    # Skewed rows: a cut at the share given would move their mean.
+    X = np.random.default_rng(72).exponential(size=(20000, 8))
+    est = RobustMean(contamination=0.1, subsample=10000).fit(X)
+    assert est.contamination_ < 0.02

@@ -161,3 +161,13 @@ def test_integer_sample_weights_measure_directions_as_repeated_rows_do(update: t
     repeated = update(CappedSimplex.from_contamination(7, 0.3))
     by_rows = repeated.direction(np.full(7, 1 / 7), np.repeat(g, repeats))[1]
     assert weighted.direction(repeats / 7.0, g)[1] == pytest.approx(by_rows, rel=1e-12)
+
+
+def test_a_value_equal_to_the_best_is_no_progress_whatever_its_last_digit() -> None:
+    # For such a number 0.9 v + 0.1 v exceeds v by rounding.
+    value = next(v for v in np.linspace(1.0, 2.0, 1000) if 0.9 * v + 0.1 * v > v)
+    # Below the level, where the gap that progress is a share of is nil.
+    rule = Polyak(3.0, patience=2, growth=1.0)
+    for _ in range(20):
+        rule.decide(at(value), 1.0)
+    assert rule.finished is Status.STALLED

@@ -58,6 +58,7 @@ class RobustEstimator(OutlierMixin, BaseEstimator):
     offset_: float
     _n_rows: int
     _allowance: float
+    _trusted_from: float
     _weights_of_sample: Array | None
     _score: RowScore
 
@@ -111,7 +112,7 @@ class RobustEstimator(OutlierMixin, BaseEstimator):
     def _extend(self, X: Rows, sample_weight: Array | None) -> Accepted:
         """Weigh all rows by what a sample of them taught; return those that are trusted."""
         self._weights_of_sample = self.weights_
-        trusts = Trusts(self._scorer, self.offset_)
+        trusts = Trusts(self._scorer, self._trusted_from)
         found = X.accept(trusts, self._origin, sample_weight)
         self.weights_ = found.shares
         self.contamination_ = 1.0 - found.kept / found.total
@@ -310,7 +311,14 @@ class RobustEstimator(OutlierMixin, BaseEstimator):
 
     def _set_offset(self, scores: Array, sample_weight: Array, positive: NDArray[np.bool_]) -> None:
         """Set the threshold that flags the share asked for, given scores of the rows that count."""
-        self.offset_ = _offset(scores, sample_weight[positive], self._share(sample_weight))
+        weight = sample_weight[positive]
+        self.offset_ = _offset(scores, weight, self._share(sample_weight))
+        lost = self._lost(sample_weight)
+        # Among rows that were not searched, those are trusted that a search would have left alone:
+        # all of them, where it left the sample alone.
+        self._trusted_from = -np.inf
+        if lost > 0.0:
+            self._trusted_from = min(self.offset_, _offset(scores, weight, lost))
 
     def _known_contamination(self) -> float | None:
         """Return the share asked for, and what a sample may exceed it by; None to find it."""
@@ -321,15 +329,19 @@ class RobustEstimator(OutlierMixin, BaseEstimator):
         known = self.contamination != "auto"
         if known and self._allowance == 0.0:
             return float(self.contamination)
-        caps = sample_weight / ((1.0 - self.contamination_bound_) * sample_weight.sum())
-        lost = self.weights_ < 0.5 * caps
-        share = float(sample_weight[lost].sum() / sample_weight.sum())
+        share = self._lost(sample_weight)
         if known:
             # What was asked for is of all rows; the share of a sample is only close to it, and a
             # cut among the outliers would trust some, one among clean rows lose those of a side.
             middle = float(self.contamination)
             share = float(np.clip(share, middle - self._allowance, middle + self._allowance))
         return share
+
+    def _lost(self, sample_weight: Array) -> float:
+        """Return the share of the rows searched on that lost half of their weight or more."""
+        caps = sample_weight / ((1.0 - self.contamination_bound_) * sample_weight.sum())
+        lost = self.weights_ < 0.5 * caps
+        return float(sample_weight[lost].sum() / sample_weight.sum())
 
 
 def _offset(scores: Array, sample_weight: Array, share: float) -> float:

@@ -62,9 +62,9 @@ class RobustPCA(ComponentsEstimator):
         Relative progress below which a descent has converged.
     subsample : int or None, default=1_000_000
         The most rows that weights are searched on. Of more, a random sample is fitted, all rows are
-        scored with what it taught, and those of score `offset_` or more have equal weight, or one
-        in proportion to `sample_weight`. A given `contamination` is then exceeded by as much as
-        that of a sample may exceed that of all rows. None: all rows, always.
+        scored with what it taught, and those that the search would have left their weight have
+        equal weight, or one in proportion to `sample_weight`. A given `contamination` is then
+        exceeded by as much as that of a sample may exceed that of all rows. None: all rows, always.
     random_state : int, RandomState or None, default=None
         Draws the sample of `subsample`, which is all that is random; None means 0.
     verbose : bool or int, default=False

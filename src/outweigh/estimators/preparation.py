@@ -22,6 +22,7 @@ __all__ = [
     "look_over",
     "prepare",
     "refuse_huge",
+    "rescale",
     "rows_for_scale",
     "spread_rows",
     "standardizer_for",
@@ -215,7 +216,9 @@ def rescale(prepared: Prepared, rows: Rows, sample_weight: Array, factor: Array)
     After a small change the same rows are pruned, which saves measuring all distances anew.
     """
     standardizer = prepared.standardizer.rescaled(factor)
-    if factor.min() < 1.0 / _SHRINK or factor.max() > _GROW:
+    similar = factor.min() >= 1.0 / _SHRINK and factor.max() <= _GROW
+    # A whitener stands between scales and samples.
+    if not similar or standardizer.whitener is not None:
         return prepare(rows, sample_weight, standardizer, prepared.centre)
     return replace(
         prepared,

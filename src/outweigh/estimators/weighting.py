@@ -165,7 +165,7 @@ def find_weighting(
             coordinates=result.coordinates if _moved(result) else None,
             # Projections of other rows than those pruned now are no use.
             span=result.span if _moved(result) and objective.samples is samples else None,
-            earlier=result if _on_all_features(result) else None,
+            earlier=result if _costly(result) else None,
         )
     return Found(
         prepared,
@@ -247,8 +247,8 @@ def _moved(result: Result) -> bool:
     return result.force.n_features > 0 and not result.force.is_zero
 
 
-def _on_all_features(result: Result) -> bool:
-    """Whether the last steps of a descent, if any, were on all features, and so costly."""
+def _costly(result: Result) -> bool:
+    """Whether the last steps of a descent, if any, were on all features or on directions."""
     everywhere = result.coordinates is None or result.coordinates.size == result.force.n_features
     return _moved(result) and everywhere
 

@@ -181,7 +181,6 @@ class ChunkedSamples:
     def squared_distances(self, centre: Array, foresee: Foresight | None = None) -> Array:
         """Return |x_i - centre|^2 for every row, and find what is foreseen in the same pass."""
         foresee = Foresight() if foresee is None else foresee
-        found: Array = np.empty(self.n_samples)
         if foresee.form is not None:
             both = self._passes.per_row(
                 kernels.distances_and_form,
@@ -199,6 +198,7 @@ class ChunkedSamples:
             own = [(loader, None) for loader in self._passes.loaders()]
         else:
             own = self._passes.own(weights)
+        found = np.empty(self.n_samples)
         total = self._passes.fill(kernels.distances, shared, own, "squared distances", found)
         if radius_sq is not None and weights is not None:
             kept = np.where(found <= radius_sq, weights, 0.0)

@@ -102,6 +102,10 @@ def descend_in_rounds(
     """
     if rounds.max_rounds < 1:
         raise ValueError("max_rounds must be at least 1")
+    if rounds.descend_first and not rounds.verify:
+        raise ValueError(
+            "verify=False takes the weights after the first pass; descend_first has none"
+        )
     state = _State(workspace, rounds.inner, start if begin is None else begin)
     if rounds.descend_first:
         state.descend()

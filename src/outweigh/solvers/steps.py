@@ -168,7 +168,10 @@ class Polyak:
             self.finished = Status.STATIONARY
             return 0.0, True
         # Progress counts when it closes a tenth of the gap to the level.
-        if self._best == math.inf or value < 0.9 * self._best + 0.1 * min(self._level, self._best):
+        # Below the level there is no gap, and a value equal to the best is no progress, by rounding
+        # or otherwise.
+        gap = max(self._best - self._level, 0.0)
+        if self._best == math.inf or value < self._best - 0.1 * gap:
             self._waiting = 0
         else:
             self._waiting += 1
