@@ -35,6 +35,9 @@ logger = logging.getLogger("outweigh")
 # where each look at rows reads chunks anew.
 _EXPLAINED_BYTES, _EXPLAINED_BYTES_OF_CHUNKS = 4 * 2**20, 64 * 2**20
 
+# A search that took this part of the share it was allowed has met outliers.
+_MUCH = 0.5
+
 
 class RobustEstimator(OutlierMixin, BaseEstimator):
     """Base of the four estimators; not for direct use."""
@@ -313,12 +316,21 @@ class RobustEstimator(OutlierMixin, BaseEstimator):
         """Set the threshold that flags the share asked for, given scores of the rows that count."""
         weight = sample_weight[positive]
         self.offset_ = _offset(scores, weight, self._share(sample_weight))
+        self._trusted_from = self._trusted_score(scores, weight, sample_weight)
+
+    def _trusted_score(self, scores: Array, weight: Array, sample_weight: Array) -> float:
+        """Return the score from which on rows are trusted that were not searched themselves.
+
+        Where the search took little of what it was allowed there are few outliers, and a cut at the
+        share allowed would lose clean rows: those are cut off that lost half of their weight, and
+        none where none did.
+        """
         lost = self._lost(sample_weight)
-        # Among rows that were not searched, those are trusted that a search would have left alone:
-        # all of them, where it left the sample alone.
-        self._trusted_from = -np.inf
-        if lost > 0.0:
-            self._trusted_from = min(self.offset_, _offset(scores, weight, lost))
+        if lost == 0.0:
+            return -np.inf
+        if self.contamination == "auto" or self.contamination_ >= _MUCH * float(self.contamination):
+            return self.offset_
+        return min(self.offset_, _offset(scores, weight, lost))
 
     def _known_contamination(self) -> float | None:
         """Return the share asked for, and what a sample may exceed it by; None to find it."""
