@@ -26,7 +26,8 @@ NEAREST, FARTHEST = 2.0, 4.0
 # A row one deviation beyond the cut loses five times the weight of a row: all of it.
 PULL = 5.0
 _QUARTILES_TO_SD = 1.0 / 1.349
-# A span that holds this share of the squared length of the direction of the outliers will do.
+# Features or a span that hold this share of the squared length of the direction of the outliers will
+# do: the rest is not worth reading other columns for.
 _WELL_HELD = 0.95
 
 
@@ -142,8 +143,9 @@ def separate(
     sparse : bool
         Keep only the features in which the difference is significant.
     features : ndarray of int, optional
-        The features that carry the evidence. The first direction is sought on all features, the
-        next on these and those of the first alone: others hold noise, and need not be read again.
+        The features that carry the evidence. The first direction is sought on all features unless
+        nearly all of it lies in these, the next on these and those of the first alone: others hold
+        noise, and need not be read again.
 
     Returns
     -------
@@ -171,7 +173,8 @@ def _trim(
     weights = domain.project(weights)
     cuts: list[Cut] = []
     beyond = np.zeros(weights.size)
-    among = features if only else None
+    held = only or (sparse and features is not None and _holds(features, samples, domain, weights))
+    among = features if held else None
     for _ in range(_ROUNDS):
         found = _find_cut(samples, domain, weights, sparse, among)
         if found is None:
@@ -248,6 +251,15 @@ def _find_cut(
     odds = np.log((1.0 - share) / share)
     limit = separation / 2.0 + odds / max(separation, np.finfo(float).eps)
     return Cut(direction, centre, spread, float(np.clip(limit, NEAREST, FARTHEST))), projected
+
+
+def _holds(features: Indices, samples: Samples, domain: CappedSimplex, weights: Array) -> bool:
+    """Whether the features hold nearly all of the direction in which removed rows differ."""
+    moved = _Moved.between(domain, weights)
+    if moved is None:
+        return True
+    direction = _significant(moved.difference(samples, weights) / moved.noise, sparse=True)
+    return direction is None or float(np.sum(direction[features] ** 2)) >= _WELL_HELD
 
 
 def _significant(z_scores: Array, sparse: bool) -> Array | None:

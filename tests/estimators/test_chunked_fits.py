@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from outweigh import RobustMean, RobustPCA, RobustSparseMean, RobustSparsePCA
 from outweigh.adversaries import ADVERSARIES
 from outweigh.estimators.base import RobustEstimator
-from outweigh.moments import rows as rows_module
+from outweigh.moments import chunked_rows as rows_module
 from outweigh.moments.chunks import SlicedChunks
 
 da = pytest.importorskip("dask.array")

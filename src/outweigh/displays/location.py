@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from outweigh.displays.canvas import DISTRUSTED, LINE, PLAIN, TRUSTED, axes_for, plain_text
 from outweigh.estimators.base import RobustEstimator
-from outweigh.moments.rows import is_dask
+from outweigh.moments.chunked_rows import is_dask
 from outweigh.protocols import Array, Indices
 
 __all__ = ["LocationDisplay"]

@@ -15,7 +15,8 @@ from outweigh import objectives
 from outweigh.directions import SPARE
 from outweigh.estimators.mean_template import MeanEstimator
 from outweigh.estimators.parameters import COMMON, N_NONZERO
-from outweigh.estimators.preparation import ROWS_FOR_ORIGIN, Prepared, Standardizer
+from outweigh.estimators.preparation import Prepared, Standardizer
+from outweigh.estimators.start import ROWS_FOR_ORIGIN
 from outweigh.estimators.weighting import Found, find_weighting
 from outweigh.moments import Rows
 from outweigh.protocols import Array

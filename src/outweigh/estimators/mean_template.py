@@ -14,16 +14,11 @@ from sklearn.utils.validation import check_is_fitted
 from outweigh.certificates import Certificate, moreau_gradient
 from outweigh.estimators.base import RobustEstimator, warn_constant
 from outweigh.estimators.input import each_block, open_rows
-from outweigh.estimators.preparation import (
-    Prepared,
-    Standardizer,
-    prepare,
-    rescale,
-    standardizer_for,
-)
-from outweigh.estimators.reference import reference_covariance, whitener_on
+from outweigh.estimators.preparation import Prepared, Standardizer, prepare, rescale
+from outweigh.estimators.reference import reference_covariance
 from outweigh.estimators.scoring import RowScore
-from outweigh.estimators.weighting import Found, problem_at, weighting_of
+from outweigh.estimators.start import prepare_first, start_on
+from outweigh.estimators.weighting import AUTO_BOUND, Found, problem_at, weighting_of
 from outweigh.moments import Rows
 from outweigh.moments.parts import Accepted
 from outweigh.protocols import Array
@@ -83,25 +78,25 @@ class MeanEstimator(RobustEstimator):
         known = reference_covariance(self.covariance, X.shape[1])
         if known is not None and (scale is None or (isinstance(scale, str) and scale == "auto")):
             scale = np.sqrt(np.diagonal(known))
-        standardizer, centre, location, varying = standardizer_for(rows, weight, scale)
-        warn_constant(varying, X.shape[1])
-        if known is not None:
-            standardizer = replace(standardizer, whitener=whitener_on(known, standardizer.columns))
-        prepared = prepare(rows, weight, standardizer, centre)
+        start = start_on(rows, weight, scale, known)
+        warn_constant(start.varying, X.shape[1])
+        contamination = self._known_contamination()
+        bound = AUTO_BOUND if contamination is None else contamination
+        prepared = prepare_first(rows, weight, start, bound)
         refine = isinstance(scale, str) and scale == "auto"
         # Scales that were estimated without weights are to be estimated again.
-        rough = refine and bool(np.any(standardizer.scale != 1.0))
+        rough = refine and bool(np.any(start.standardizer.scale != 1.0))
         found = self._find(prepared, weight, None, not rough)
         if refine:
             found = self._refine_scale(rows, found, rough)
         standardizer = found.prepared.standardizer
         read = self._read_out(found.centre, standardizer, found.n_effective)
-        location[standardizer.columns] = read
-        self.location_ = location
+        self.location_ = start.first
+        self.location_[standardizer.columns] = read
         self.scale_ = np.ones(X.shape[1])
         self.scale_[standardizer.columns] = standardizer.scale
         self._make_objective = found.make_objective
-        self._centre = centre
+        self._centre = start.centre
         self._set_weighting(sample_weight, positive, weighting_of(found))
 
     def _refine_scale(self, rows: Rows, found: Found, rough: bool) -> Found:

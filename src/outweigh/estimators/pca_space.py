@@ -7,14 +7,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from outweigh.estimators.components import top_eigenvectors
-from outweigh.estimators.preparation import (
-    Standardizer,
-    look_over,
-    refuse_huge,
-    rows_for_scale,
-    spread_rows,
-)
+from outweigh.estimators.preparation import Standardizer, refuse_huge
 from outweigh.estimators.reference import whitener_on
+from outweigh.estimators.start import look_over, rows_for_scale, spread_rows
 from outweigh.forms import Form
 from outweigh.moments import Rows
 from outweigh.moments.dense import INFINITE

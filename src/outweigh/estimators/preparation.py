@@ -1,4 +1,4 @@
-"""What happens to X before the descent: constant columns, scale, origin, pruning."""
+"""X as the descent sees it: in units of the noise, without the rows that are pruned."""
 
 from __future__ import annotations
 
@@ -10,30 +10,18 @@ from numpy.typing import NDArray
 from outweigh.forms import Form
 from outweigh.moments import Rows
 from outweigh.moments.dense import INFINITE
-from outweigh.moments.rows import ArrayRows, Overview
 from outweigh.protocols import Array, Foresight, Samples
-from outweigh.pruning import midmean, pruned_rows, pruning_radius_sq
-from outweigh.scaling import looks_unit_noise, plausibly_unit, robust_scales
+from outweigh.pruning import pruned_rows, pruning_radius_sq
 
 __all__ = [
-    "ROWS_FOR_ORIGIN",
     "Prepared",
     "Standardizer",
-    "look_over",
+    "bounded",
     "prepare",
     "refuse_huge",
     "rescale",
-    "rows_for_scale",
-    "spread_rows",
-    "standardizer_for",
 ]
 
-ROWS_FOR_ORIGIN = 500
-"""The origin, and whether the noise is of unit size, are read off this many rows."""
-
-# Scales that are divided by are read off all rows unless there are more values than this.
-_VALUES_FOR_SCALE = 10_000_000
-_VALUES_AT_ONCE = 1_000_000
 # In units of the noise. Beyond it, sums of fourth powers of what is left after pruning would
 # overflow.
 _TOO_LARGE = 1e70
@@ -41,8 +29,6 @@ _TOO_LARGE = 1e70
 # the radius is no sharper. Rows that smaller scales would prune too are left to the descent, but a
 # row that larger ones would not must not stay pruned.
 _SHRINK, _GROW = 2.0, 1.1
-# A centre within this many noise units of zero needs no shift of the origin.
-_NEAR_ORIGIN = 10.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -101,7 +87,8 @@ class Prepared:
     """Samples in units of the noise, and the rows that are too far out to be among them.
 
     ``far`` holds squared distances from the centre. Where ``outdated`` they are those in the units
-    of an earlier, similar scale: they tell which rows to prune, but not how far out a row is.
+    of an earlier, similar scale, or from a centre nearby: they tell which rows to prune, but not
+    how far out a row is.
     """
 
     standardizer: Standardizer
@@ -127,67 +114,10 @@ class Prepared:
         """Return the same with distances in the present units; a form is going to be asked for."""
         if not self.outdated:
             return self
-        far = _bounded(
+        far = bounded(
             self.samples.squared_distances(self.anchor, Foresight(form=form, drift=drift))
         )
         return replace(self, far=far, outdated=False)
-
-
-def look_over(rows: Rows, scales: Array) -> Overview:
-    """Look at all rows once, along a fixed direction in the units known so far."""
-    direction = np.random.default_rng(0).standard_normal(rows.shape[1]) / scales
-    return rows.overview(direction)
-
-
-def standardizer_for(
-    rows: Rows,
-    sample_weight: Array,
-    scale: str | Array | None,
-) -> tuple[Standardizer, Array, Array, NDArray[np.intp]]:
-    """Return the map to the units of the noise, before any weights are known.
-
-    Parameters
-    ----------
-    rows : Rows
-        n rows of d columns.
-    sample_weight : ndarray of shape (n,)
-        Positive.
-    scale : {"auto", "mad"}, array of shape (d,) or None
-
-    Returns
-    -------
-    standardizer : Standardizer
-    centre : ndarray of shape (len(standardizer.columns),)
-        In the units of X.
-    first : ndarray of shape (d,)
-        The first row, which holds the constants.
-    varying : ndarray of int
-        The columns that vary.
-    """
-    given = np.ones(rows.shape[1])
-    if scale is not None and not isinstance(scale, str):
-        given = np.asarray(scale, dtype=np.float64)
-    seen = look_over(rows, given)
-    # Where nothing varies, one column stands in for all: its mean is its constant.
-    columns = np.flatnonzero(seen.varies) if seen.varies.any() else np.zeros(1, dtype=np.intp)
-    scales = given[columns]
-    part, weight = spread_rows(rows, sample_weight, seen.keys, ROWS_FOR_ORIGIN)
-    part = part if columns.size == part.shape[1] else part[:, columns]
-    if isinstance(scale, str):
-        kept = np.zeros(columns.size, dtype=np.bool_)
-        if scale == "auto":
-            rough = robust_scales(part, weight)
-            # Columns that may well be of unit noise are left alone, if nine in ten are.
-            kept = plausibly_unit(*rough) & looks_unit_noise(*rough)
-        if not kept.all():
-            count = rows_for_scale(columns.size)
-            more, more_weight = spread_rows(rows, sample_weight, seen.keys, count)
-            scales = np.where(kept, 1.0, _scales_of(more, more_weight, columns))
-    centre = midmean(part, weight) if columns.size else np.empty(0)
-    # Second moments do not depend on the origin: a near one is not worth a copy of X.
-    near = bool(np.all(np.abs(centre) <= _NEAR_ORIGIN * scales))
-    origin = np.zeros_like(centre) if near else centre
-    return Standardizer(columns, origin, scales), centre, seen.first, np.flatnonzero(seen.varies)
 
 
 def prepare(
@@ -207,7 +137,7 @@ def prepare(
     anchor = standardizer.standardize(centre[None, :])[0]
     radius_sq = pruning_radius_sq(float(sample_weight.sum()), max(samples.n_features, 1))
     far = samples.squared_distances(anchor, Foresight(radius_sq, sample_weight))
-    return Prepared(standardizer, centre, samples, radius_sq, _bounded(far))
+    return Prepared(standardizer, centre, samples, radius_sq, bounded(far))
 
 
 def rescale(prepared: Prepared, rows: Rows, sample_weight: Array, factor: Array) -> Prepared:
@@ -228,7 +158,7 @@ def rescale(prepared: Prepared, rows: Rows, sample_weight: Array, factor: Array)
     )
 
 
-def _bounded(squared: Array) -> Array:
+def bounded(squared: Array) -> Array:
     """Return squared distances that are finite.
 
     They are infinite where squares overflow; any number as large serves as well.
@@ -258,58 +188,3 @@ def refuse_huge(squared_distances: Array) -> None:
             "contamination allows, too far for second moments in floating point; raise "
             "contamination, pass scale, or remove those rows"
         )
-
-
-def rows_for_scale(n_columns: int) -> int:
-    """Return how many rows the scales of so many columns are read off."""
-    return max(ROWS_FOR_ORIGIN, _VALUES_FOR_SCALE // max(n_columns, 1))
-
-
-def spread_rows(rows: Rows, sample_weight: Array, keys: Array, count: int) -> tuple[Array, Array]:
-    """Return about `count` rows spread evenly over the data, with their weights.
-
-    They are evenly spaced in the order of a fixed projection in the units known so far, so the
-    choice depends neither on the order of the rows nor on where the origin is, nor on units that
-    were given; and integer weights choose as repeated rows do.
-
-    Parameters
-    ----------
-    rows : Rows
-    sample_weight : ndarray of shape (n,)
-    keys : ndarray of shape (n,)
-        The projection, see `look_over`.
-    count : int
-    """
-    total = float(sample_weight.sum())
-    if total <= count:
-        if isinstance(rows, ArrayRows):
-            return rows.array, sample_weight
-        return rows.take(np.arange(rows.shape[0])), sample_weight
-    # Huge values make projections infinite; their order among themselves is no matter.
-    order = np.argsort(np.nan_to_num(keys, nan=np.inf), kind="stable")
-    cumulative = np.cumsum(sample_weight[order])
-    places = (np.arange(count) + 0.5) * (total / count)
-    chosen, times = np.unique(np.searchsorted(cumulative, places), return_counts=True)
-    return rows.take(order[chosen]), times.astype(np.float64)
-
-
-def _scales_of(rows: Array, sample_weight: Array, columns: NDArray[np.intp]) -> Array:
-    """Return positive robust scales of the named columns, some of them at a time.
-
-    Sorted copies of all rows at once would take several times their memory.
-    """
-    scales = np.empty(columns.size)
-    size = max(1, _VALUES_AT_ONCE // max(rows.shape[0], 1))
-    for start in range(0, columns.size, size):
-        part = rows[:, columns[start : start + size]]
-        found = robust_scales(part, sample_weight)
-        scales[start : start + size] = _positive(*found, part)
-    return scales
-
-
-def _positive(by_deviation: Array, by_deciles: Array, part: Array) -> Array:
-    """Return the first positive scale of each column: deviations, deciles, the spread, or one."""
-    with np.errstate(over="ignore"):
-        spread = part.max(axis=0) - part.min(axis=0)
-    fallback = np.where(by_deciles > 0, by_deciles, np.where(spread > 0, spread, 1.0))
-    return np.where(by_deviation > 0, by_deviation, np.minimum(fallback, np.finfo(float).max))

@@ -97,7 +97,7 @@ class Passes:
         """Fill `found` with what a kernel says of the rows; return its sums."""
         bounds = self.bounds()
         total: Sums = ()
-        for i, said in self._visit(kernel, shared, own, purpose, found[:1].nbytes):
+        for i, said in self.visit(kernel, shared, own, purpose, found[:1].nbytes):
             if i < 0:
                 total = said
             else:
@@ -109,12 +109,12 @@ class Passes:
     ) -> Sums:
         """Return the sums of a kernel over all chunks."""
         total: Sums = ()
-        for i, said in self._visit(kernel, shared, own, purpose, 0):
+        for i, said in self.visit(kernel, shared, own, purpose, 0):
             if i < 0:
                 total = said
         return total
 
-    def _visit(
+    def visit(
         self,
         kernel: Any,
         shared: Sequence[object],
@@ -154,7 +154,7 @@ class Passes:
     def whole_rows(self, rows: Indices) -> Array:
         """Return some of the rows that count, by a pass."""
         found: list[Array] = []
-        for i, said in self._visit(
+        for i, said in self.visit(
             kernels.whole_rows,
             (self.transform,),
             self._places(rows),

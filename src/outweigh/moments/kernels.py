@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ __all__ = [
     "BadValue",
     "Clipped",
     "Divided",
+    "Doubt",
     "Loader",
     "accepted",
     "along_with_rows",
@@ -32,6 +33,7 @@ __all__ = [
     "moment_rows",
     "moment_sums",
     "overview",
+    "overview_and_distances",
     "prepared_rows",
     "project",
     "quadratic",
@@ -50,6 +52,7 @@ class BadValue(NamedTuple):
     column: int
 
 
+T = TypeVar("T")
 Transform = Callable[[NDArray[np.floating]], Array]
 Block = NDArray[Any]
 Loader = tuple[NDArray[np.bool_] | None, Indices | None]
@@ -113,6 +116,40 @@ def overview(
     return keys, (varies.astype(np.float64),)
 
 
+class Doubt(NamedTuple):
+    """Rows this near to a radius, which side of it they are on, are brought home if few are."""
+
+    slack: float
+    most: int
+
+
+def overview_and_distances(
+    block: Block,
+    first: Array,
+    direction: Array,
+    transform: Transform | None,
+    centre: Array,
+    radius_sq: float,
+    doubt: Doubt,
+    pairs: bool,
+    spacing: int,
+    loader: Loader,
+    weights: Array,
+) -> tuple[tuple[Array, Indices, Array] | BadValue, Sums]:
+    """Return `overview` and `distances`, side by side; which rows are in doubt, and these rows."""
+    keys, (varies,) = overview(block, first, direction, loader[0])
+    if isinstance(keys, BadValue):
+        # Nothing is summed, in the shapes of the other chunks.
+        block, loader, weights = first[None, :], (np.zeros(1, dtype=np.bool_), None), weights[:0]
+    far, sums = distances(block, transform, centre, radius_sq, pairs, spacing, loader, weights)
+    if isinstance(keys, BadValue):
+        return keys, (varies, *sums)
+    near = np.flatnonzero(np.abs(np.sqrt(far) - np.sqrt(radius_sq)) <= doubt.slack)
+    near = near if near.size <= min(doubt.most, far.size // 2) else near[:0]
+    rows, _ = whole_rows(block, transform, near, loader)
+    return (np.stack([keys, far], axis=1), near, rows), (varies, *sums)
+
+
 def checked_rows(block: Block, chunk: int, start: int, positions: Indices) -> tuple[Array, Sums]:
     """Return the named rows of a chunk of which all are finite; refuse it otherwise."""
     try:
@@ -126,7 +163,7 @@ def checked_rows(block: Block, chunk: int, start: int, positions: Indices) -> tu
     return rows[positions], ()
 
 
-def refuse_bad(said: Array | BadValue, chunk: int, start: int) -> Array:
+def refuse_bad(said: T | BadValue, chunk: int, start: int) -> T:
     """Return what a kernel said of a chunk, unless it met a value that it could not use."""
     if not isinstance(said, BadValue):
         return said
@@ -162,9 +199,12 @@ def accepted(
     return mask if told else None, (shift, np.array([kept, total]))
 
 
-def some_rows(block: Block, positions: Indices) -> tuple[Array, Sums]:
+def some_rows(block: Block, positions: Indices) -> tuple[Array | BadValue, Sums]:
     """Return the named rows in the units of the user."""
-    return np.asarray(block[positions], dtype=np.float64), ()
+    try:
+        return np.asarray(block[positions], dtype=np.float64), ()
+    except (TypeError, ValueError):
+        return BadValue(-1, -1), ()
 
 
 def prepared_rows(

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from outweigh.moments.chunked import ChunkedSamples
 from outweigh.moments.chunks import SlicedChunks
 from outweigh.moments.parts import Accepted, Accepts, accept_slices
-from outweigh.moments.rows import Affine, Overview
+from outweigh.moments.rows import Affine, Expect, Overview
 from outweigh.moments.sparse import SparseSamples, dense_budget, row_slices
 from outweigh.protocols import Array, Indices
 
@@ -62,8 +62,9 @@ class SparseRows:
         """None: nothing is read but memory."""
         return None
 
-    def overview(self, direction: Array) -> Overview:
+    def overview(self, direction: Array, expect: Expect | None = None) -> Overview:
         """Look at all rows once."""
+        del expect
         X = self.matrix
         varies = _dense_row(X.max(axis=0)) != _dense_row(X.min(axis=0))
         with np.errstate(over="ignore", invalid="ignore"):

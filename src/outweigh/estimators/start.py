@@ -1,0 +1,277 @@
+"""The first look at X: which columns vary, in which units, about which centre."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from outweigh.estimators.preparation import Prepared, Standardizer, bounded, prepare
+from outweigh.estimators.reference import whitener_on
+from outweigh.moments import Rows
+from outweigh.moments.rows import ArrayRows, Early, Expect, Expected, Overview
+from outweigh.protocols import Array
+from outweigh.pruning import midmean, pruning_radius_sq
+from outweigh.scaling import looks_unit_noise, plausibly_unit, robust_scales
+
+__all__ = [
+    "ROWS_FOR_ORIGIN",
+    "Start",
+    "look_over",
+    "prepare_first",
+    "rows_for_scale",
+    "spread_rows",
+    "start_on",
+]
+
+ROWS_FOR_ORIGIN = 500
+"""The origin, and whether the noise is of unit size, are read off this many rows."""
+
+# Scales that are divided by are read off all rows unless there are more values than this.
+_VALUES_FOR_SCALE = 10_000_000
+_VALUES_AT_ONCE = 1_000_000
+# A centre within this many noise units of zero needs no shift of the origin.
+_NEAR_ORIGIN = 10.0
+# Centres of two small samples of clean Gaussian rows are apart by 1.1 times what their means are;
+# outliers, of which one may have more, need room.
+_SLACK = 1.5
+
+
+def look_over(rows: Rows, scales: Array, expect: Expect | None = None) -> Overview:
+    """Look at all rows once, along a fixed direction in the units known so far."""
+    direction = np.random.default_rng(0).standard_normal(rows.shape[1]) / scales
+    return rows.overview(direction, expect)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Start:
+    """What is known of the rows before any weights are.
+
+    Attributes
+    ----------
+    standardizer : Standardizer
+    centre : ndarray of shape (len(standardizer.columns),)
+        In the units of X.
+    first : ndarray of shape (d,)
+        The first row, which holds the constants.
+    varying : ndarray of int
+        The columns that vary.
+    early : Early or None
+        What was found of all rows by the way, in the units of the standardizer.
+    """
+
+    standardizer: Standardizer
+    centre: Array
+    first: Array
+    varying: NDArray[np.intp]
+    early: Early | None
+
+
+def start_on(
+    rows: Rows,
+    sample_weight: Array,
+    scale: str | Array | None,
+    covariance: Array | None = None,
+) -> Start:
+    """Look at all rows for the first time.
+
+    Parameters
+    ----------
+    rows : Rows
+        n rows of d columns.
+    sample_weight : ndarray of shape (n,)
+        Positive.
+    scale : {"auto", "mad"}, array of shape (d,) or None
+    covariance : ndarray of shape (d, d), optional
+        Of clean rows, where it is known.
+    """
+    given = np.ones(rows.shape[1])
+    if scale is not None and not isinstance(scale, str):
+        given = np.asarray(scale, dtype=np.float64)
+    expectation = _Expectation(sample_weight, scale, given, covariance)
+    seen = look_over(rows, given, expectation)
+    # Where nothing varies, one column stands in for all: its mean is its constant.
+    columns = np.flatnonzero(seen.varies) if seen.varies.any() else np.zeros(1, dtype=np.intp)
+    scales = given[columns]
+    part, weight = spread_rows(rows, sample_weight, seen.keys, ROWS_FOR_ORIGIN)
+    part = part if columns.size == part.shape[1] else part[:, columns]
+    kept = _scales_stand(part, weight, scale)
+    if not kept.all():
+        count = rows_for_scale(columns.size)
+        more, more_weight = spread_rows(rows, sample_weight, seen.keys, count)
+        scales = np.where(kept, 1.0, _scales_of(more, more_weight, columns))
+    centre = midmean(part, weight) if columns.size else np.empty(0)
+    varying = np.flatnonzero(seen.varies)
+    if seen.early is not None and expectation.holds(columns, scales):
+        assert expectation.standardizer is not None
+        # Its origin is another, but nothing depends on that beyond rounding.
+        return Start(expectation.standardizer, centre, seen.first, varying, seen.early)
+    standardizer = _standardizer(columns, centre, scales, covariance)
+    return Start(standardizer, centre, seen.first, varying, None)
+
+
+def _standardizer(
+    columns: NDArray[np.intp], centre: Array, scales: Array, covariance: Array | None
+) -> Standardizer:
+    # Second moments do not depend on the origin: a near one is not worth a copy of X.
+    near = bool(np.all(np.abs(centre) <= _NEAR_ORIGIN * scales))
+    whitener = None if covariance is None else whitener_on(covariance, columns)
+    return Standardizer(columns, np.zeros_like(centre) if near else centre, scales, whitener)
+
+
+def _scales_stand(part: Array, weight: Array, scale: str | Array | None) -> NDArray[np.bool_]:
+    """Return the columns whose scale is not to be read off the rows."""
+    if not isinstance(scale, str):
+        return np.ones(part.shape[1], dtype=np.bool_)
+    if scale != "auto":
+        return np.zeros(part.shape[1], dtype=np.bool_)
+    rough = robust_scales(part, weight)
+    # Columns that may well be of unit noise are left alone, if nine in ten are.
+    return plausibly_unit(*rough) & looks_unit_noise(*rough)
+
+
+class _Expectation:
+    """What a few rows say of the units and the centre that all of them are going to be seen in."""
+
+    def __init__(
+        self,
+        sample_weight: Array,
+        scale: str | Array | None,
+        given: Array,
+        covariance: Array | None,
+    ) -> None:
+        self.standardizer: Standardizer | None = None
+        self._sample_weight = sample_weight
+        self._scale = scale
+        self._given = given
+        self._covariance = covariance
+
+    def __call__(self, some: Array, places: NDArray[np.intp]) -> Expected | None:
+        """Return what will be asked of all rows, unless their units are to be found first."""
+        if not np.isfinite(some).all():
+            return None
+        columns = np.flatnonzero(some.max(axis=0) != some.min(axis=0))
+        part, weight = some[:, columns], self._sample_weight[places]
+        if columns.size == 0 or not _scales_stand(part, weight, self._scale).all():
+            return None
+        centre = midmean(part, weight)
+        standardizer = _standardizer(columns, centre, self._given[columns], self._covariance)
+        self.standardizer = standardizer
+        return Expected(
+            standardizer.view,
+            columns.size,
+            standardizer.standardize(centre[None, :])[0],
+            pruning_radius_sq(float(self._sample_weight.sum()), columns.size),
+            self._sample_weight,
+            _SLACK * math.sqrt(columns.size * 2.0 / min(len(part), ROWS_FOR_ORIGIN)),
+        )
+
+    def holds(self, columns: NDArray[np.intp], scales: Array) -> bool:
+        """Whether these columns in these units were expected."""
+        found = self.standardizer
+        return (
+            found is not None
+            and np.array_equal(found.columns, columns)
+            and np.array_equal(found.scale, scales)
+        )
+
+
+def prepare_first(rows: Rows, sample_weight: Array, start: Start, bound: float) -> Prepared:
+    """Return the samples in units of the noise, with what was found of them by the way.
+
+    Parameters
+    ----------
+    rows, sample_weight
+        As for `prepare`.
+    start : Start
+    bound : float
+        The largest contamination that rows are going to be pruned at.
+    """
+    standardizer, early = start.standardizer, start.early
+    if early is not None:
+        far = _told_apart(sample_weight, start, early, bound)
+        if far is not None:
+            radius_sq = early.expected.radius_sq
+            return Prepared(
+                standardizer, start.centre, early.samples, radius_sq, bounded(far), outdated=True
+            )
+    return prepare(rows, sample_weight, standardizer, start.centre)
+
+
+def _told_apart(sample_weight: Array, start: Start, early: Early, bound: float) -> Array | None:
+    """Return squared distances that are right about which rows are beyond the radius.
+
+    Those from the expected centre are, but for rows as near to the radius as the two centres are to
+    each other; these are at hand, unless they are many. None where they are not, or where the
+    distances themselves matter because not all rows beyond the radius may be pruned.
+    """
+    anchor = start.standardizer.standardize(start.centre[None, :])[0]
+    radius = float(np.sqrt(early.expected.radius_sq))
+    # With room for rounding.
+    apart = float(np.linalg.norm(anchor - early.expected.centre)) + 1e-9 * radius
+    away = np.sqrt(early.squared_distances) - radius
+    pruned = float(sample_weight[away > -apart].sum())
+    doubtful = np.flatnonzero(np.abs(away) <= apart)
+    rows = early.samples.rows_at_hand(doubtful)
+    if rows is None or pruned > bound * float(sample_weight.sum()):
+        return None
+    far = early.squared_distances.copy()
+    far[doubtful] = np.einsum("ij,ij->i", rows - anchor, rows - anchor)
+    return far
+
+
+def rows_for_scale(n_columns: int) -> int:
+    """Return how many rows the scales of so many columns are read off."""
+    return max(ROWS_FOR_ORIGIN, _VALUES_FOR_SCALE // max(n_columns, 1))
+
+
+def spread_rows(rows: Rows, sample_weight: Array, keys: Array, count: int) -> tuple[Array, Array]:
+    """Return about `count` rows spread evenly over the data, with their weights.
+
+    They are evenly spaced in the order of a fixed projection in the units known so far, so the
+    choice depends neither on the order of the rows nor on where the origin is, nor on units that
+    were given; and integer weights choose as repeated rows do.
+
+    Parameters
+    ----------
+    rows : Rows
+    sample_weight : ndarray of shape (n,)
+    keys : ndarray of shape (n,)
+        The projection, see `look_over`.
+    count : int
+    """
+    total = float(sample_weight.sum())
+    if total <= count:
+        if isinstance(rows, ArrayRows):
+            return rows.array, sample_weight
+        return rows.take(np.arange(rows.shape[0])), sample_weight
+    # Huge values make projections infinite; their order among themselves is no matter.
+    order = np.argsort(np.nan_to_num(keys, nan=np.inf), kind="stable")
+    cumulative = np.cumsum(sample_weight[order])
+    places = (np.arange(count) + 0.5) * (total / count)
+    chosen, times = np.unique(np.searchsorted(cumulative, places), return_counts=True)
+    return rows.take(order[chosen]), times.astype(np.float64)
+
+
+def _scales_of(rows: Array, sample_weight: Array, columns: NDArray[np.intp]) -> Array:
+    """Return positive robust scales of the named columns, some of them at a time.
+
+    Sorted copies of all rows at once would take several times their memory.
+    """
+    scales = np.empty(columns.size)
+    size = max(1, _VALUES_AT_ONCE // max(rows.shape[0], 1))
+    for start in range(0, columns.size, size):
+        part = rows[:, columns[start : start + size]]
+        found = robust_scales(part, sample_weight)
+        scales[start : start + size] = _positive(*found, part)
+    return scales
+
+
+def _positive(by_deviation: Array, by_deciles: Array, part: Array) -> Array:
+    """Return the first positive scale of each column: deviations, deciles, the spread, or one."""
+    with np.errstate(over="ignore"):
+        spread = part.max(axis=0) - part.min(axis=0)
+    fallback = np.where(by_deciles > 0, by_deciles, np.where(spread > 0, spread, 1.0))
+    return np.where(by_deviation > 0, by_deviation, np.minimum(fallback, np.finfo(float).max))
