@@ -118,16 +118,19 @@ class MomentObjective:
         """
         matrix = self._full_pass().moment(weights)
         energy: Array | None = None
+        own: Array | None = None
         n_rows = 0
         if isinstance(self.norm, LocatingNorm):
             seen = self.norm.inspect(matrix, n_coordinates)
             found = self._maximum(seen.maximum)
             energy, n_rows = np.square(seen.values).sum(axis=0), seen.rows.size
             coordinates = np.union1d(seen.rows, top_k_indices(energy, n_coordinates))
+            own = np.zeros_like(energy)
+            own[seen.rows] = np.square(seen.values[np.arange(n_rows), seen.rows])
+            energy = energy - own
             # Noise has twice the variance on the diagonal.
-            own = np.square(seen.values[np.arange(n_rows), seen.rows]) / 2.0
-            energy[seen.rows] -= own
-            self.samples.foresee(Foresight(columns=np.argsort(-energy, kind="stable")))
+            likely = np.argsort(-(energy + own / 2.0), kind="stable")
+            self.samples.foresee(Foresight(columns=likely))
         else:
             found = self._maximum(self.norm.maximize(matrix))
             along = np.square(found.form.directions) @ np.abs(found.form.strengths)
@@ -135,7 +138,7 @@ class MomentObjective:
         if self.removed is not None:
             # What was taken out must stay out: a working set holds its features too.
             coordinates = np.union1d(coordinates, np.flatnonzero(self.removed.any(axis=1)))
-        return Survey(found.value, found.form, coordinates, energy, n_rows)
+        return Survey(found.value, found.form, coordinates, energy, own, n_rows)
 
     def _maximum(self, found: Maximum) -> Maximum:
         """Return the maximum with its form blind to the removed directions."""

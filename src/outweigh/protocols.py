@@ -298,14 +298,15 @@ class Survey:
     """A full pass over all pairs of features: the value, its form, and where the evidence lies.
 
     ``coordinates`` are the features that carry it; None where it is not read off features.
-    ``energy`` is the sum of squares that each feature has in ``n_rows`` rows of the matrix, half of
-    those on the diagonal; none where the norm does not tell.
+    ``energy`` is the sum of squares that each feature has in ``n_rows`` rows of the matrix, off the
+    diagonal, and ``own`` the square on it; none where the norm does not tell.
     """
 
     value: float
     form: Form
     coordinates: Indices | None = None
     energy: Array | None = None
+    own: Array | None = None
     n_rows: int = 0
 
 

@@ -262,7 +262,7 @@ def test_rounds_end_where_no_feature_shows_evidence() -> None:
 def test_evidence_is_energy_beyond_that_of_noise() -> None:
     energy = np.full(100, 10.0 / N)
     energy[:3] = [35.0 / N, 45.0 / N, 80.0 / N]
-    survey = Survey(1.0, Form.zero(100), np.arange(3), energy, 10)
+    survey = Survey(1.0, Form.zero(100), np.arange(3), energy, np.zeros(100), 10)
     # Of 10 squares of unit noise, one in 2000 sums exceeds 31.4, and half more is 47.1.
     rounds = WorkingSet(6, noise=lambda weights: 1.0 / N)
     weights = DOMAIN.reference()

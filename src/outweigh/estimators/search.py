@@ -91,6 +91,7 @@ def find_weights(
                 verify=options.verify,
                 begin=None if earlier is None else begin,
                 noise=_noise(domain) if objective.centred else None,
+                own_noise=options.kurtosis - 1.0,
             ),
             callback,
             polish,

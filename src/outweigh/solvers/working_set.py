@@ -61,9 +61,11 @@ class WorkingSet:
     begin : ndarray of shape (n,), optional
         Weights to begin from, found by another descent; by default the untouched ones.
     noise : callable, optional
-        From weights to the variance that noise gives to an entry of the matrix. With it, the first
-        descent runs on all features that show evidence, unless most do, and the rounds end where a
-        descent has come to its end and no feature shows any clearly.
+        From weights to the variance that noise gives to an entry off the diagonal of the matrix.
+        With it, the first descent runs on all features that show evidence, unless most do, and the
+        rounds end where a descent has come to its end and no other feature shows any clearly.
+    own_noise : float, default=2.0
+        How many times as much it gives to one on the diagonal: the kurtosis less one.
     """
 
     n_coordinates: int
@@ -75,14 +77,16 @@ class WorkingSet:
     verify: bool = True
     begin: Array | None = None
     noise: Callable[[Array], float] | None = None
+    own_noise: float = 2.0
 
     def evident(self, survey: Survey, weights: Array, clear: bool = False) -> Indices:
         """Return the features that show more energy than noise explains, or clearly more."""
-        if self.noise is None or survey.energy is None:
+        if self.noise is None or survey.energy is None or survey.own is None:
             return np.empty(0, dtype=np.intp)
-        rare = _BY_CHANCE / survey.energy.size
+        energy = survey.energy + survey.own / self.own_noise
+        rare = _BY_CHANCE / energy.size
         explained = self.noise(weights) * 2.0 * float(gammainccinv(survey.n_rows / 2.0, rare))
-        return np.flatnonzero(survey.energy > (_CLEAR if clear else 1.0) * explained)
+        return np.flatnonzero(energy > (_CLEAR if clear else 1.0) * explained)
 
 
 def descend_on_working_set(
@@ -131,9 +135,10 @@ def descend_on_working_set(
             return Status.EXHAUSTED
         if working_set.noise is None or descent in (None, Status.EXHAUSTED):
             return None
-        # What no feature shows clearly is noise, which no weights remove.
-        nothing = working_set.evident(survey, weights, clear=True).size == 0
-        return Status.STALLED if nothing else None
+        # What no feature shows clearly is noise, which no weights remove; what only features of the
+        # descent show has withstood it.
+        clear = working_set.evident(survey, weights, clear=True)
+        return Status.STALLED if np.isin(clear, features.coordinates).all() else None
 
     rounds = Rounds(
         on_features,
