@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -109,20 +110,22 @@ class MomentObjective:
         """Return the value over all features and the form that attains it."""
         return self._maximum(self.norm.maximize(self._full_pass().moment(weights)))
 
-    def survey(self, weights: Array, n_coordinates: int) -> Survey:
+    def survey(self, weights: Array, n_coordinates: int, levels: Sequence[float] = ()) -> Survey:
         """Return the value over all features, and the features that carry it.
 
         These are the rows of the maximiser, or those next in line if it has few, and the
         `n_coordinates` features with most energy in those rows. A large pass runs in single
-        precision; what it finds is read again in double.
+        precision; what it finds is read again in double. With `levels`, also the energies of all
+        rows, see `LocatingNorm`.
         """
         matrix = self._full_pass().moment(weights)
         energy: Array | None = None
         own: Array | None = None
+        by_row: Array | None = None
         n_rows = 0
         if isinstance(self.norm, LocatingNorm):
-            seen = self.norm.inspect(matrix, n_coordinates)
-            found = self._maximum(seen.maximum)
+            seen = self.norm.inspect(matrix, n_coordinates, levels)
+            found, by_row = self._maximum(seen.maximum), seen.by_row
             energy, n_rows = np.square(seen.values).sum(axis=0), seen.rows.size
             coordinates = np.union1d(seen.rows, top_k_indices(energy, n_coordinates))
             own = np.zeros_like(energy)
@@ -138,7 +141,7 @@ class MomentObjective:
         if self.removed is not None:
             # What was taken out must stay out: a working set holds its features too.
             coordinates = np.union1d(coordinates, np.flatnonzero(self.removed.any(axis=1)))
-        return Survey(found.value, found.form, coordinates, energy, own, n_rows)
+        return Survey(found.value, found.form, coordinates, energy, own, n_rows, by_row)
 
     def _maximum(self, found: Maximum) -> Maximum:
         """Return the maximum with its form blind to the removed directions."""

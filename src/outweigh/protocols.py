@@ -254,11 +254,16 @@ class Maximum:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Inspection:
-    """A norm's maximum, and full rows of the matrix in which its evidence lies."""
+    """A norm's maximum, and full rows of the matrix in which its evidence lies.
+
+    ``by_row`` is the energy of each row off the diagonal, where the norm tells: at most the sum of
+    the largest squares that the norm counts of a row.
+    """
 
     maximum: Maximum
     rows: Indices
     values: Array
+    by_row: Array | None = None
 
 
 class Norm(Protocol):
@@ -273,8 +278,14 @@ class Norm(Protocol):
 class LocatingNorm(Norm, Protocol):
     """A norm that can tell in which features a matrix is large."""
 
-    def inspect(self, matrix: MomentMatrix, n_rows: int) -> Inspection:
-        """Return the maximum and about `n_rows` rows that hold it, or may soon."""
+    def inspect(
+        self, matrix: MomentMatrix, n_rows: int, levels: Sequence[float] = ()
+    ) -> Inspection:
+        """Return the maximum and about `n_rows` rows that hold it, or may soon.
+
+        With `levels` the energies of all rows are wanted too; which of these exceed a level does
+        not depend on rounding.
+        """
         ...
 
 
@@ -299,7 +310,8 @@ class Survey:
 
     ``coordinates`` are the features that carry it; None where it is not read off features.
     ``energy`` is the sum of squares that each feature has in ``n_rows`` rows of the matrix, off the
-    diagonal, and ``own`` the square on it; none where the norm does not tell.
+    diagonal, and ``own`` the square on it. ``by_row`` is the energy of each feature's own row, see
+    `Inspection`. None where the norm does not tell.
     """
 
     value: float
@@ -308,6 +320,7 @@ class Survey:
     energy: Array | None = None
     own: Array | None = None
     n_rows: int = 0
+    by_row: Array | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -339,8 +352,11 @@ class SurveyableObjective(Objective, Protocol):
         """Number of features d."""
         ...
 
-    def survey(self, weights: Array, n_coordinates: int) -> Survey:
-        """Return the value over all features and about `n_coordinates` features behind it."""
+    def survey(self, weights: Array, n_coordinates: int, levels: Sequence[float] = ()) -> Survey:
+        """Return the value over all features and about `n_coordinates` features behind it.
+
+        With `levels`, also the energies of all rows, see `LocatingNorm`.
+        """
         ...
 
     def restrict(self, coordinates: Indices) -> Objective:

@@ -26,8 +26,8 @@ NEAREST, FARTHEST = 2.0, 4.0
 # A row one deviation beyond the cut loses five times the weight of a row: all of it.
 PULL = 5.0
 _QUARTILES_TO_SD = 1.0 / 1.349
-# Features or a span that hold this share of the squared length of the direction of the outliers will
-# do: the rest is not worth reading other columns for.
+# Features or a span that hold this share of the squared length of the direction of the outliers
+# will do: the rest is not worth reading other columns for.
 _WELL_HELD = 0.95
 
 

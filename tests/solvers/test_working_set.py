@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -182,9 +182,9 @@ class Counted:
     def restrict(self, coordinates: Indices) -> Objective:
         return self.objective.restrict(coordinates)
 
-    def survey(self, weights: Array, n_coordinates: int) -> Survey:
+    def survey(self, weights: Array, n_coordinates: int, levels: Sequence[float] = ()) -> Survey:
         self.n_passes += 1
-        found = self.objective.survey(weights, n_coordinates)
+        found = self.objective.survey(weights, n_coordinates, levels)
         return replace(found, value=10.0 * 0.9 ** (self.n_passes if self.falls else 0))
 
 

@@ -26,6 +26,8 @@ from outweigh.estimators.stepping import (
     spread_over_ties,
     update_for,
 )
+from outweigh.noise_floor import largest_row
+from outweigh.norms import RowwiseLargest
 from outweigh.objectives import MomentObjective
 from outweigh.protocols import Array, Callback, Indices, Objective, Result, Span
 from outweigh.solvers import WorkingSet, descend, descend_on_working_set
@@ -92,6 +94,7 @@ def find_weights(
                 begin=None if earlier is None else begin,
                 noise=_noise(domain) if objective.centred else None,
                 own_noise=options.kurtosis - 1.0,
+                row_noise=_row_noise(objective, domain),
             ),
             callback,
             polish,
@@ -166,6 +169,14 @@ def _use_working_set(objective: MomentObjective, options: SearchOptions) -> bool
 def _noise(domain: CappedSimplex) -> Callable[[Array], float]:
     """Return the variance of what noise puts off the diagonal of S_w, as a function of w."""
     return lambda weights: 1.0 / domain.n_effective(weights)
+
+
+def _row_noise(objective: MomentObjective, domain: CappedSimplex) -> float | None:
+    """Return what noise of variance one hardly ever puts into a row, if the norm reads rows."""
+    if not isinstance(objective.norm, RowwiseLargest):
+        return None
+    n = domain.n_effective(domain.reference())
+    return largest_row(n, objective.n_features, objective.norm.n_nonzero)
 
 
 def _descend_in_rounds(

@@ -8,6 +8,7 @@ what is within rounding of being chosen is read again in double precision, and t
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -74,7 +75,9 @@ class RowwiseLargest:
         r"""Return the value and the form :math:`A_Q / \|A_Q\|_F` on the chosen entries Q."""
         return self.inspect(matrix, 0).maximum
 
-    def inspect(self, matrix: MomentMatrix, n_rows: int) -> Inspection:
+    def inspect(
+        self, matrix: MomentMatrix, n_rows: int, levels: Sequence[float] = ()
+    ) -> Inspection:
         """Return the maximum, and the rows of largest energy among which its own are.
 
         Parameters
@@ -83,6 +86,9 @@ class RowwiseLargest:
         n_rows : int
             Where the form has fewer than 15 rows, return up to 15, and not more than this: those
             next in line are about as likely to hold evidence.
+        levels : sequence of float, optional
+            With them, tell the energy of each row, less the square on the diagonal, read in double
+            precision wherever rounding leaves it open which of these levels it exceeds.
         """
         k = min(self.n_nonzero, matrix.n_features)
         if k == 1 and n_rows == 0 and isinstance(matrix, HeldMatrix):
@@ -93,6 +99,9 @@ class RowwiseLargest:
             energy, rounding = row_energies(matrix, k), 0.0
         wanted = min(max(k, min(_LEAST_ROWS, n_rows)), energy.size)
         listed = _within_rounding(energy, wanted, k, rounding)
+        diagonal = np.square(matrix.diagonal(), dtype=np.float64) if levels else None
+        if diagonal is not None and rounding > 0.0:
+            listed = np.union1d(listed, _in_doubt(energy, diagonal, levels, k, rounding))
         lines = np.asarray(matrix.rows(listed), dtype=np.float64)
         cols = top_k_per_row(lines, k)
         values = np.take_along_axis(lines, cols, axis=1)
@@ -102,7 +111,11 @@ class RowwiseLargest:
             matrix.n_features, np.repeat(listed[best], k), cols[best].ravel(), values[best].ravel()
         )
         shown = top_k_indices(own, max(min(wanted, n_rows), 0))
-        return Inspection(maximum, listed[shown], lines[shown])
+        by_row = None
+        if diagonal is not None:
+            energy[listed] = own
+            by_row = energy - diagonal
+        return Inspection(maximum, listed[shown], lines[shown], by_row)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,8 +147,11 @@ class LargestEntries:
         rows, cols, values = largest_entries(block, self.n_entries, 0.0)
         return _normalised(d, features[rows], features[cols], values)
 
-    def inspect(self, matrix: MomentMatrix, n_rows: int) -> Inspection:
+    def inspect(
+        self, matrix: MomentMatrix, n_rows: int, levels: Sequence[float] = ()
+    ) -> Inspection:
         """Return the maximum, and the `n_rows` rows of its form that have most energy."""
+        del levels
         maximum = self.maximize(matrix)
         form = maximum.form
         energy = sum_at(form.rows, form.values**2, matrix.n_features)
@@ -157,12 +173,28 @@ def _within_rounding(energy: Array, wanted: int, k: int, rounding: float) -> NDA
     """Return the rows that may be among the `wanted` of largest energy."""
     if rounding == 0.0:
         return top_k_indices(energy, wanted)
-    # Of k entries off by at most `rounding`, the length is off by sqrt(k) times that; and the sum
-    # of their squares was itself rounded.
     length = np.sqrt(energy)
-    off = np.sqrt(k) * rounding + 1e-6 * length
+    off = _length_off(length, k, rounding)
     cut = np.partition(length - off, length.size - wanted)[length.size - wanted]
     return np.flatnonzero(length + off >= cut)
+
+
+def _in_doubt(
+    energy: Array, diagonal: Array, levels: Sequence[float], k: int, rounding: float
+) -> NDArray[np.intp]:
+    """Return the rows whose energy, less the diagonal, may be on either side of some level."""
+    length = np.sqrt(energy)
+    off = _length_off(length, k, rounding)
+    low, high = (length - off) ** 2 - diagonal, (length + off) ** 2 - diagonal
+    return np.flatnonzero(np.any([(low <= at) & (high >= at) for at in levels], axis=0))
+
+
+def _length_off(length: Array, k: int, rounding: float) -> Array:
+    """Return by how much the length of k rounded entries may be off.
+
+    By sqrt(k) times as much as an entry; and the sum of their squares was itself rounded.
+    """
+    return np.asarray(np.sqrt(k) * rounding + 1e-6 * length)
 
 
 def _normalised(

@@ -66,6 +66,9 @@ class WorkingSet:
         rounds end where a descent has come to its end and no other feature shows any clearly.
     own_noise : float, default=2.0
         How many times as much it gives to one on the diagonal: the kurtosis less one.
+    row_noise : float, optional
+        What noise of variance one hardly ever puts into a row, see `Survey.by_row`: features whose
+        own row holds more show evidence too, which may be in none of the rows of most energy.
     """
 
     n_coordinates: int
@@ -78,6 +81,14 @@ class WorkingSet:
     begin: Array | None = None
     noise: Callable[[Array], float] | None = None
     own_noise: float = 2.0
+    row_noise: float | None = None
+
+    def levels(self, weights: Array) -> tuple[float, ...]:
+        """Return the energies from which on a feature's own row shows evidence, or does clearly."""
+        if self.noise is None or self.row_noise is None:
+            return ()
+        level = self.noise(weights) * self.row_noise
+        return level, _CLEAR * level
 
     def evident(self, survey: Survey, weights: Array, clear: bool = False) -> Indices:
         """Return the features that show more energy than noise explains, or clearly more."""
@@ -86,7 +97,11 @@ class WorkingSet:
         energy = survey.energy + survey.own / self.own_noise
         rare = _BY_CHANCE / energy.size
         explained = self.noise(weights) * 2.0 * float(gammainccinv(survey.n_rows / 2.0, rare))
-        return np.flatnonzero(energy > (_CLEAR if clear else 1.0) * explained)
+        shows = energy > (_CLEAR if clear else 1.0) * explained
+        levels = self.levels(weights)
+        if levels and survey.by_row is not None:
+            shows |= survey.by_row > levels[int(clear)]
+        return np.flatnonzero(shows)
 
 
 def descend_on_working_set(
@@ -170,7 +185,7 @@ class _Features:
         return self._objective.n_features
 
     def survey(self, weights: Array) -> Survey:
-        return self._objective.survey(weights, self._asked)
+        return self._objective.survey(weights, self._asked, self._working_set.levels(weights))
 
     def widen(self, survey: Survey, weights: Array) -> bool:
         assert survey.coordinates is not None
