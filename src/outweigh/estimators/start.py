@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from outweigh.estimators.preparation import Prepared, Standardizer, bounded, prepare
 from outweigh.estimators.reference import whitener_on
-from outweigh.moments import Rows
+from outweigh.moments import ChunkedSamples, Rows
 from outweigh.moments.rows import ArrayRows, Early, Expect, Expected, Overview
 from outweigh.protocols import Array
 from outweigh.pruning import midmean, pruning_radius_sq
@@ -37,6 +37,8 @@ _NEAR_ORIGIN = 10.0
 # Centres of two small samples of clean Gaussian rows are apart by 1.1 times what their means are;
 # outliers, of which one may have more, need room.
 _SLACK = 1.5
+# The largest error of some hundred robust scales off n rows, times sqrt(n).
+_SCALES_OFF = 4.0
 
 
 def look_over(rows: Rows, scales: Array, expect: Expect | None = None) -> Overview:
@@ -59,7 +61,9 @@ class Start:
     varying : ndarray of int
         The columns that vary.
     early : Early or None
-        What was found of all rows by the way, in the units of the standardizer.
+        What was found of all rows by the way, about another origin and in other units.
+    factor : ndarray of shape (len(standardizer.columns),)
+        What to divide it by for the units of the standardizer.
     """
 
     standardizer: Standardizer
@@ -67,6 +71,7 @@ class Start:
     first: Array
     varying: NDArray[np.intp]
     early: Early | None
+    factor: Array
 
 
 def start_on(
@@ -103,13 +108,14 @@ def start_on(
         more, more_weight = spread_rows(rows, sample_weight, seen.keys, count)
         scales = np.where(kept, 1.0, _scales_of(more, more_weight, columns))
     centre = midmean(part, weight) if columns.size else np.empty(0)
-    varying = np.flatnonzero(seen.varies)
-    if seen.early is not None and expectation.holds(columns, scales):
-        assert expectation.standardizer is not None
+    standardizer, early, factor = expectation.standardizer, seen.early, np.ones(columns.size)
+    if standardizer is not None and np.array_equal(standardizer.columns, columns):
         # Its origin is another, but nothing depends on that beyond rounding.
-        return Start(expectation.standardizer, centre, seen.first, varying, seen.early)
-    standardizer = _standardizer(columns, centre, scales, covariance)
-    return Start(standardizer, centre, seen.first, varying, None)
+        factor = scales / standardizer.scale
+        standardizer = replace(standardizer, scale=scales)
+    else:
+        standardizer, early = _standardizer(columns, centre, scales, covariance), None
+    return Start(standardizer, centre, seen.first, np.flatnonzero(seen.varies), early, factor)
 
 
 def _standardizer(
@@ -149,32 +155,29 @@ class _Expectation:
         self._covariance = covariance
 
     def __call__(self, some: Array, places: NDArray[np.intp]) -> Expected | None:
-        """Return what will be asked of all rows, unless their units are to be found first."""
+        """Return what will be asked of all rows, unless too little can be told from a few."""
         if not np.isfinite(some).all():
             return None
         columns = np.flatnonzero(some.max(axis=0) != some.min(axis=0))
-        part, weight = some[:, columns], self._sample_weight[places]
-        if columns.size == 0 or not _scales_stand(part, weight, self._scale).all():
+        if columns.size == 0:
             return None
+        part, weight = some[:, columns], self._sample_weight[places]
+        radius_sq = pruning_radius_sq(float(self._sample_weight.sum()), columns.size)
+        scales = self._given[columns]
+        slack = _SLACK * math.sqrt(columns.size * (1.0 / len(part) + 1.0 / ROWS_FOR_ORIGIN))
+        stand = _scales_stand(part, weight, self._scale)
+        if not stand.all():
+            scales = np.where(stand, 1.0, _scales_of(some, weight, columns))
+            slack += math.sqrt(radius_sq) * _SCALES_OFF / math.sqrt(len(part))
         centre = midmean(part, weight)
-        standardizer = _standardizer(columns, centre, self._given[columns], self._covariance)
-        self.standardizer = standardizer
+        self.standardizer = _standardizer(columns, centre, scales, self._covariance)
         return Expected(
-            standardizer.view,
+            self.standardizer.view,
             columns.size,
-            standardizer.standardize(centre[None, :])[0],
-            pruning_radius_sq(float(self._sample_weight.sum()), columns.size),
+            self.standardizer.standardize(centre[None, :])[0],
+            radius_sq,
             self._sample_weight,
-            _SLACK * math.sqrt(columns.size * 2.0 / min(len(part), ROWS_FOR_ORIGIN)),
-        )
-
-    def holds(self, columns: NDArray[np.intp], scales: Array) -> bool:
-        """Whether these columns in these units were expected."""
-        found = self.standardizer
-        return (
-            found is not None
-            and np.array_equal(found.columns, columns)
-            and np.array_equal(found.scale, scales)
+            slack,
         )
 
 
@@ -191,33 +194,40 @@ def prepare_first(rows: Rows, sample_weight: Array, start: Start, bound: float) 
     """
     standardizer, early = start.standardizer, start.early
     if early is not None:
-        far = _told_apart(sample_weight, start, early, bound)
+        samples = early.samples
+        if np.any(start.factor != 1.0):
+            samples = samples.rescaled(start.factor)
+        far = _told_apart(samples, sample_weight, start, early, bound)
         if far is not None:
             radius_sq = early.expected.radius_sq
             return Prepared(
-                standardizer, start.centre, early.samples, radius_sq, bounded(far), outdated=True
+                standardizer, start.centre, samples, radius_sq, bounded(far), outdated=True
             )
     return prepare(rows, sample_weight, standardizer, start.centre)
 
 
-def _told_apart(sample_weight: Array, start: Start, early: Early, bound: float) -> Array | None:
+def _told_apart(
+    samples: ChunkedSamples, sample_weight: Array, start: Start, early: Early, bound: float
+) -> Array | None:
     """Return squared distances that are right about which rows are beyond the radius.
 
-    Those from the expected centre are, but for rows as near to the radius as the two centres are to
-    each other; these are at hand, unless they are many. None where they are not, or where the
-    distances themselves matter because not all rows beyond the radius may be pruned.
+    Those from the expected centre, in the expected units, bound the right ones from both sides. The
+    rows for which the bounds leave it open are at hand, unless they are many. None where they are
+    not, or where distances themselves matter because not all rows beyond may be pruned.
     """
-    anchor = start.standardizer.standardize(start.centre[None, :])[0]
     radius = float(np.sqrt(early.expected.radius_sq))
+    anchor = start.standardizer.standardize(start.centre[None, :])[0]
     # With room for rounding.
-    apart = float(np.linalg.norm(anchor - early.expected.centre)) + 1e-9 * radius
-    away = np.sqrt(early.squared_distances) - radius
-    pruned = float(sample_weight[away > -apart].sum())
-    doubtful = np.flatnonzero(np.abs(away) <= apart)
-    rows = early.samples.rows_at_hand(doubtful)
+    apart = float(np.linalg.norm(anchor * start.factor - early.expected.centre)) + 1e-9 * radius
+    seen = np.sqrt(early.squared_distances)
+    low = np.maximum(seen - apart, 0.0) / start.factor.max()
+    high = (seen + apart) / start.factor.min()
+    pruned = float(sample_weight[high >= radius].sum())
+    doubtful = np.flatnonzero((low <= radius) & (high >= radius))
+    rows = samples.rows_at_hand(doubtful)
     if rows is None or pruned > bound * float(sample_weight.sum()):
         return None
-    far = early.squared_distances.copy()
+    far: Array = np.where(low > radius, low, high) ** 2
     far[doubtful] = np.einsum("ij,ij->i", rows - anchor, rows - anchor)
     return far
 

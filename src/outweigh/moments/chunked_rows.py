@@ -26,7 +26,7 @@ __all__ = [
 ]
 
 # A first look takes this many rows from so many chunks, if there are as many.
-_FEW_ROWS, _FEW_CHUNKS = 500, 8
+_FEW_ROWS, _FEW_CHUNKS = 2000, 8
 # Constant columns this many times the spread of a projection would cost it half its digits.
 _SWAMPING = 1e8
 
