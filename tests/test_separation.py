@@ -130,3 +130,19 @@ def test_a_weighted_quantile_is_that_of_repeated_values(values: Array, data: st.
     found = weighted_quantile(values, repeats.astype(float), levels)
     expected = np.quantile(np.repeat(values, repeats), levels, method="inverted_cdf")
     np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize(("left_out", "held"), [(0.6, True), (3.0, False)])
+def test_a_direction_that_few_features_nearly_hold_is_sought_on_these(
+    samples_of: Kind, left_out: float, held: bool
+) -> None:
+    X, domain, w = partly_cleaned(0)
+    X[:100, 7] += left_out
+    w[:100] = 0.0
+    w /= w.sum()
+    everywhere, among = (
+        separate(samples_of(X), domain, w, sparse=True, features=features)[1][0].direction
+        for features in (None, np.arange(5))
+    )
+    assert everywhere[7] != 0.0
+    assert bool(among[7] == 0.0) == held

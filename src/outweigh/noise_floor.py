@@ -28,7 +28,7 @@ _MAX_DRAWS = 400
 # Entries drawn per floor: many draws of small matrices, few of large ones, whose spread is small.
 _DRAW_BUDGET = 200_000
 _MIN_DRAWS = 12
-_ROW_BUDGET = 40_000
+_ROW_BUDGET = 100_000
 # The 0.95 quantile of a Gumbel distribution is this many deviations above its mean.
 _GUMBEL = 1.866
 _SIMULATE_SPECTRUM_BELOW = 16

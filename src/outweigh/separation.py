@@ -74,7 +74,7 @@ class Separator:
             Its directions. The removed rows are compared with the kept ones in these alone, where
             there is less noise, and no row is read again.
         """
-        if features is not None:
+        if features is not None and features.size < self._samples.n_features:
             several = partial(self._likely, weights, features)
             self._samples.foresee(Foresight(several=several))
         samples = self._samples if span is None else DenseSamples(span.projected)

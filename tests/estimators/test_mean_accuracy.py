@@ -137,3 +137,26 @@ def test_clean_gaussian_data_keeps_uniform_weights(k: int) -> None:
         X = np.random.default_rng([45, seed]).standard_normal((250, 80))
         touched += RobustSparseMean(k).fit(X).contamination_ > 0.0
     assert touched <= 2
+
+
+@pytest.mark.parametrize("contamination", [0.1, "auto"])
+@pytest.mark.parametrize("seed", range(3))
+def test_outliers_counted_as_entries_are_gone_once_as_many_are_looked_at(
+    contamination: float | str, seed: int
+) -> None:
+    # The mean is zero. Looking for one entry leaves outliers that look like ten; looking for ten
+    # finds them, and that none is left is no reason to look for one again.
+    sample = make("linear_hiding", 10_000, 200, 10, 0.1, random_state=seed)
+    est = RobustSparseMean(contamination=contamination).fit(sample.X)
+    assert est.n_nonzero_ <= 1
+
+
+def test_weights_that_are_clean_to_a_smaller_count_are_not_searched_again() -> None:
+    # Outliers in all features make many entries seem nonzero at first.
+    sample = make("duplicates", 4000, 200, 5, 0.1, random_state=0)
+    known = RobustSparseMean(5, contamination=0.1).fit(sample.X)
+    found = RobustSparseMean(contamination=0.1).fit(sample.X)
+    assert found.n_nonzero_ == 5
+    assert found.certificate_.clean
+    error, best = (np.linalg.norm(est.location_ - sample.truth) for est in (found, known))
+    assert error < 1.1 * best

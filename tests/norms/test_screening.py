@@ -158,6 +158,24 @@ def test_an_inspection_shows_the_rows_of_the_form_and_some_next_in_line(n_rows: 
     np.testing.assert_array_equal(seen.values, A[seen.rows])
 
 
+@seeds
+@pytest.mark.parametrize("k", [1, 3])
+def test_rounding_does_not_decide_which_rows_exceed_a_level(seed: int, k: int) -> None:
+    A = symmetric(seed)
+    exact = RowwiseLargest(k).inspect(ArrayMoment(A), 5, (1.0,)).by_row
+    largest = np.sort(A**2, axis=1)[:, -k:].sum(axis=1)
+    np.testing.assert_allclose(exact, largest - np.diagonal(A) ** 2)
+    # Levels as near to energies as a rounded matrix cannot tell.
+    levels = tuple(float(value) for value in exact[:4] * (1.0 - 1e-6))
+    noise = np.random.default_rng(seed).uniform(-ROUNDING, ROUNDING, A.shape)
+    rounded = ScreenedMoment(ArrayMoment(A + (noise + noise.T) / 2.0), ArrayMoment(A), ROUNDING)
+    found = RowwiseLargest(k).inspect(rounded, 5, levels).by_row
+    for level in levels:
+        np.testing.assert_array_equal(found > level, exact > level)
+    plain = RowwiseLargest(k).inspect(rounded, 5)
+    assert plain.by_row is None
+
+
 def test_a_tiled_moment_can_be_surveyed_by_both_norms() -> None:
     Y = np.random.default_rng(0).standard_normal((20, 30))
     A = Y.T @ Y - np.eye(30)

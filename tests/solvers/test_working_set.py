@@ -259,6 +259,48 @@ def test_rounds_end_where_no_feature_shows_evidence() -> None:
     assert len(descended_on(objective, WorkingSet(6))) > 1
 
 
+def test_rounds_end_where_only_features_of_the_descent_show_evidence() -> None:
+    # Outliers that no descent removes here: each ends where it began.
+    rounds = WorkingSet(6, noise=noise)
+    assert len(descended_on(spread_evidence(5), rounds)) == 1
+    assert len(descended_on(spread_evidence(5), WorkingSet(6))) > 1
+
+
+def test_heavy_tails_are_no_evidence_on_the_diagonal() -> None:
+    own = np.zeros(100)
+    own[0] = 90.0 / N
+    survey = Survey(1.0, Form.zero(100), np.arange(3), np.full(100, 10.0 / N), own, 10)
+    weights = DOMAIN.reference()
+    gaussian = WorkingSet(6, noise=lambda weights: 1.0 / N)
+    assert gaussian.evident(survey, weights).tolist() == [0]
+    assert replace(gaussian, own_noise=9.0).evident(survey, weights).size == 0
+
+
+def test_evidence_in_a_row_of_its_own_counts_too() -> None:
+    by_row = np.full(100, 20.0 / N)
+    by_row[4:6] = [31.0 / N, 46.0 / N]
+    nothing = np.zeros(100)
+    survey = Survey(1.0, Form.zero(100), np.arange(3), nothing, nothing, 10, by_row)
+    weights = DOMAIN.reference()
+    rounds = WorkingSet(6, noise=lambda weights: 1.0 / N, row_noise=30.0)
+    assert rounds.evident(survey, weights).tolist() == [4, 5]
+    assert rounds.evident(survey, weights, clear=True).tolist() == [5]
+    assert replace(rounds, row_noise=None).evident(survey, weights).size == 0
+
+
+def test_outliers_in_several_directions_are_all_seen_at_first() -> None:
+    rng = np.random.default_rng(33)
+    X = rng.standard_normal((8 * N, D))
+    for i, size in enumerate((3.0, 1.5, 1.5, 1.5)):
+        X[160 * i : 160 * (i + 1), 8 * i : 8 * (i + 1)] += size
+    objective = objectives.sparse_mean(DenseSamples(X), 8)
+    domain = CappedSimplex.from_contamination(8 * N, EPS)
+    found = find_weights(objective, domain, SearchOptions(working_set=24))
+    assert found.coordinates is not None
+    first = find_weights(objective, domain, SearchOptions(working_set=24, verify=False))
+    assert np.isin(np.arange(32), first.coordinates).all()
+
+
 def test_evidence_is_energy_beyond_that_of_noise() -> None:
     energy = np.full(100, 10.0 / N)
     energy[:3] = [35.0 / N, 45.0 / N, 80.0 / N]

@@ -17,7 +17,7 @@ from outweigh.estimators.mean_template import MeanEstimator
 from outweigh.estimators.parameters import COMMON, N_NONZERO
 from outweigh.estimators.preparation import Prepared, Standardizer
 from outweigh.estimators.start import ROWS_FOR_ORIGIN
-from outweigh.estimators.weighting import Found, find_weighting
+from outweigh.estimators.weighting import Found, find_weighting, seen_through
 from outweigh.moments import Rows
 from outweigh.protocols import Array
 from outweigh.selection import top_k_indices
@@ -319,12 +319,22 @@ class RobustSparseMean(MeanEstimator):
             k = min(int(self.n_nonzero), prepared.samples.n_features)
             return self._find_with(prepared, sample_weight, k, earlier, verify)
         k = self._first_count(prepared, sample_weight, earlier)
+        risen = False
         for _ in range(self._COUNTS):
             found = self._find_with(prepared, sample_weight, k, earlier, verify)
             counted = max(1, _count_in(found))
             if not verify or abs(counted - k) <= 0.2 * k:
                 break
+            if risen and counted < k:
+                # Outliers were counted that fewer entries do not show: no way back to those.
+                break
+            risen = counted > k
             k, earlier = counted, None
+            still_clean = None
+            if self.stop_at_floor:
+                still_clean = seen_through(found, partial(objectives.sparse_mean, n_nonzero=k))
+            if still_clean is not None:
+                return still_clean
         return found
 
     def _first_count(self, prepared: Prepared, sample_weight: Array, earlier: Found | None) -> int:

@@ -39,6 +39,8 @@ __all__ = ["SOLVERS", "SearchOptions", "find_weights", "floor_at", "is_clean"]
 _STEPS_PER_ROUND = 15
 # On a working set, a step that leaves more than this much of the best value is a slow one.
 _SLOW = 0.98
+# Noise of a larger kurtosis puts single large entries anywhere: the energy of a row tells little.
+_HEAVY = 5.0
 
 
 def find_weights(
@@ -94,7 +96,7 @@ def find_weights(
                 begin=None if earlier is None else begin,
                 noise=_noise(domain) if objective.centred else None,
                 own_noise=options.kurtosis - 1.0,
-                row_noise=_row_noise(objective, domain),
+                row_noise=_row_noise(objective, domain, options.kurtosis),
             ),
             callback,
             polish,
@@ -171,9 +173,9 @@ def _noise(domain: CappedSimplex) -> Callable[[Array], float]:
     return lambda weights: 1.0 / domain.n_effective(weights)
 
 
-def _row_noise(objective: MomentObjective, domain: CappedSimplex) -> float | None:
+def _row_noise(objective: MomentObjective, domain: CappedSimplex, kurtosis: float) -> float | None:
     """Return what noise of variance one hardly ever puts into a row, if the norm reads rows."""
-    if not isinstance(objective.norm, RowwiseLargest):
+    if not isinstance(objective.norm, RowwiseLargest) or kurtosis > _HEAVY:
         return None
     n = domain.n_effective(domain.reference())
     return largest_row(n, objective.n_features, objective.norm.n_nonzero)

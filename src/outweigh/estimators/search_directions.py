@@ -30,7 +30,7 @@ _MAX_ROUNDS = 5
 _SAME = 0.001
 # Below this dimension the directions of a working set are not few beside all features, and what
 # they leave out is soon missed.
-_FEWEST_FEATURES = 16 * SPARE
+_FEWEST_FEATURES = 8 * SPARE
 
 
 class Polish(Protocol):

@@ -13,9 +13,10 @@ from outweigh.directions import rescaled_span
 from outweigh.estimators.preparation import Prepared, without_pruned
 from outweigh.estimators.scoring import RowScore, row_score
 from outweigh.estimators.search import SearchOptions, find_weights, floor_at
+from outweigh.estimators.stepping import ABOVE_MEDIAN
 from outweigh.forms import Form
 from outweigh.objectives import MomentObjective
-from outweigh.protocols import Array, Callback, Foresight, Indices, Result, Samples, Span
+from outweigh.protocols import Array, Callback, Foresight, Indices, Result, Samples, Span, Status
 from outweigh.separation import Separator
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "bound_for",
     "find_weighting",
     "problem_at",
+    "seen_through",
     "weighting_of",
 ]
 
@@ -178,6 +180,20 @@ def find_weighting(
         result,
         separator,
     )
+
+
+def seen_through(
+    found: Found, make_objective: Callable[[Samples], MomentObjective]
+) -> Found | None:
+    """Return what was found as another objective sees it; None where it is not clean to that."""
+    objective = make_objective(found.samples)
+    seen = objective.verify(found.weights)
+    moved = _moved(found.result)
+    floor = floor_at(objective, found.domain, found.weights, found.kurtosis)
+    if seen.value > (ABOVE_MEDIAN * floor.median if moved else floor.upper):
+        return None
+    result = replace(found.result, value=seen.value, form=seen.form, status=Status.REACHED)
+    return replace(found, make_objective=make_objective, objective=objective, result=result)
 
 
 def weighting_of(found: Found) -> Weighting:

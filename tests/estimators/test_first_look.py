@@ -1,0 +1,197 @@
+"""The first pass over chunks answers more than was asked, and no answer depends on its guesses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from outweigh import RobustMean, RobustSparseMean
+from outweigh.estimators.mean_template import MeanEstimator
+from outweigh.estimators.start import prepare_first, start_on
+from outweigh.moments.chunked_rows import ChunkedRows
+from outweigh.moments.chunks import SlicedChunks
+from outweigh.pruning import pruned_rows, pruning_radius_sq
+
+Array = NDArray[np.float64]
+
+N, D, K, CHUNK = 3000, 80, 4, 250
+RADIUS = float(np.sqrt(pruning_radius_sq(N, D)))
+PASSES_BY_THE_WAY, PASSES_APART = 1, 2
+
+
+def clean(seed: int = 0) -> Array:
+    return np.random.default_rng([61, seed]).standard_normal((N, D))
+
+
+def contaminated(seed: int = 0) -> Array:
+    X = clean(seed)
+    X[:, :K] += 1.5
+    X[::10, 10:18] += 2.5
+    return X
+
+
+def at_distance(X: Array, rows: NDArray[np.intp], distances: Array) -> Array:
+    """Put rows at given distances from the origin, each in a direction of its own."""
+    lengths = np.linalg.norm(X[rows], axis=1)
+    X[rows] *= (distances / lengths)[:, None]
+    return X
+
+
+def chunked(X: Array, budget: int | None = None) -> ChunkedRows:
+    sizes = tuple(min(CHUNK, len(X) - start) for start in range(0, len(X), CHUNK))
+    return ChunkedRows(SlicedChunks(X, sizes, X.nbytes // 2 if budget is None else budget))
+
+
+def assert_same_fit(make: Callable[[], MeanEstimator], X: Array, **options: object) -> int:
+    """Fit in memory and in chunks, compare; return the passes."""
+    da = pytest.importorskip("dask.array")
+    import dask
+
+    plain = make().fit(X, **options)
+    with dask.config.set({"outweigh.gathered-bytes": X.nbytes // 2, "scheduler": "synchronous"}):
+        found = make().fit(da.from_array(X, chunks=(CHUNK, -1)), **options)
+    for attribute in ("location_", "weights_", "objective_", "offset_", "scale_"):
+        want = np.asarray(getattr(plain, attribute))
+        size = float(np.abs(want).max())
+        np.testing.assert_allclose(
+            getattr(found, attribute), want, rtol=1e-8, atol=1e-8 * size, err_msg=attribute
+        )
+    np.testing.assert_allclose(
+        np.asarray(found.score_samples(X)), plain.score_samples(X), rtol=1e-7, atol=1e-7
+    )
+    return int(found.n_passes_)
+
+
+def first_passes(X: Array, scale: str | Array | None = "auto", bound: float = 0.2) -> int:
+    """Return the passes made before the descent; check which rows are to be pruned."""
+    rows = chunked(X)
+    weight = np.ones(len(X))
+    start = start_on(rows, weight, scale)
+    prepared = prepare_first(rows, weight, start, bound)
+    assert rows.n_passes is not None
+    count = rows.n_passes
+    exact = prepared.samples.squared_distances(prepared.anchor)
+    np.testing.assert_array_equal(exact > prepared.radius_sq, prepared.far > prepared.radius_sq)
+    expected = pruned_rows(exact, prepared.radius_sq, weight, bound)
+    np.testing.assert_array_equal(np.sort(prepared.pruned(weight, bound)), np.sort(expected))
+    return count
+
+
+def test_clean_rows_take_two_passes_and_outliers_two_more() -> None:
+    assert assert_same_fit(lambda: RobustMean(contamination=0.1), clean()) == 2
+    assert assert_same_fit(lambda: RobustSparseMean(K, contamination=0.1), contaminated()) == 4
+
+
+def test_rows_on_either_side_of_the_radius_are_told_apart() -> None:
+    X = clean()
+    rows = np.arange(0, N, 40)
+    at_distance(X, rows, RADIUS + np.linspace(-0.3, 0.3, rows.size))
+    assert first_passes(X) == PASSES_BY_THE_WAY
+    assert_same_fit(lambda: RobustSparseMean(K, contamination=0.1), X)
+
+
+def test_too_many_rows_in_doubt_cost_a_pass() -> None:
+    X = clean()
+    rows = np.arange(0, N, 2)
+    at_distance(X, rows, RADIUS + np.linspace(-0.05, 0.05, rows.size))
+    assert first_passes(X, bound=0.45) == PASSES_APART
+
+
+def test_more_far_rows_than_may_be_pruned_cost_a_pass() -> None:
+    X = clean()
+    X[::10] += np.linspace(20.0, 30.0, N // 10)[:, None]
+    assert first_passes(X, bound=0.05) == PASSES_APART
+    assert first_passes(X, bound=0.2) == PASSES_BY_THE_WAY
+    for share in (0.0, 0.05, 0.2, "auto"):
+        assert_same_fit(lambda share=share: RobustMean(contamination=share), X)
+
+
+@pytest.mark.parametrize("factor", [1.0, 0.01, 300.0])
+def test_unknown_scales_are_guessed_and_corrected(factor: float) -> None:
+    units = factor * np.logspace(0, 1, D)
+    X = contaminated()
+    rows = np.arange(5, N, 50)
+    at_distance(X, rows, RADIUS + np.linspace(-0.3, 0.3, rows.size))
+    assert first_passes(X * units) == PASSES_BY_THE_WAY
+    for share in (0.15, "auto"):
+        assert_same_fit(lambda share=share: RobustSparseMean(K, contamination=share), X * units)
+
+
+def test_a_first_chunk_unlike_the_others_changes_no_answer() -> None:
+    X = contaminated()
+    # The few rows looked at first lie in eight chunks of twelve.
+    X = X[np.argsort(X[:, 0], kind="stable")]
+    X[:CHUNK] += 30.0
+    assert_same_fit(lambda: RobustSparseMean(K, contamination=0.2), X)
+    assert_same_fit(lambda: RobustMean(), X)
+
+
+def test_a_column_that_varies_in_a_row_not_looked_at_costs_a_pass() -> None:
+    X = contaminated()
+    X[:, 70] = 4.0
+    X[2 * CHUNK + 3, 70] = 5.0
+    assert first_passes(X) == PASSES_APART
+    assert_same_fit(lambda: RobustSparseMean(K, contamination=0.1), X)
+
+
+def test_constant_columns_are_left_out() -> None:
+    X = contaminated()
+    X[:, 70] = 4.0
+    assert first_passes(X) == PASSES_BY_THE_WAY
+    with pytest.warns(UserWarning, match="constant"):
+        assert_same_fit(lambda: RobustSparseMean(K, contamination=0.1), X)
+
+
+def test_an_origin_far_away_changes_no_answer() -> None:
+    X = contaminated() + np.linspace(-1e3, 1e3, D)
+    assert first_passes(X) == PASSES_BY_THE_WAY
+    assert_same_fit(lambda: RobustMean(contamination=0.1), X)
+
+
+def test_a_known_covariance_whitens_the_first_look_too() -> None:
+    rng = np.random.default_rng(1)
+    mix = np.eye(D) + 0.3 * rng.standard_normal((D, D)) / np.sqrt(D)
+    X = contaminated() @ mix
+    passes = assert_same_fit(lambda: RobustMean(contamination=0.1, covariance=mix.T @ mix), X)
+    assert passes <= 6
+
+
+def test_sample_weights_count_in_the_first_look() -> None:
+    X = contaminated()
+    weight = np.random.default_rng(2).integers(0, 3, N).astype(np.float64)
+    # Whole chunks may have no weight, the first one too.
+    weight[:CHUNK] = 0.0
+    assert_same_fit(lambda: RobustSparseMean(K, contamination=0.1), X, sample_weight=weight)
+
+
+def test_values_of_1e300_are_pruned_in_the_first_look() -> None:
+    X = contaminated()
+    X[1::100] *= 1e300
+    with np.errstate(over="raise", invalid="raise"):
+        assert_same_fit(lambda: RobustMean(contamination=0.2), X)
+
+
+@pytest.mark.parametrize("row", [0, 1, CHUNK - 1, 5 * CHUNK + 7, N - 1])
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_a_bad_value_is_named_wherever_it_is(row: int, value: float) -> None:
+    X = contaminated()
+    X[row, 3] = value
+    with pytest.raises(ValueError, match=rf"chunk {row // CHUNK} .*row {row}, column 3"):
+        start_on(chunked(X), np.ones(N), "auto")
+
+
+def test_text_in_a_chunk_that_is_looked_at_is_refused_by_name() -> None:
+    X = contaminated().astype(object)
+    X[4 * CHUNK :] = "text"
+    rows = ChunkedRows(SlicedChunks(X, (CHUNK,) * (N // CHUNK), 1000))
+    with pytest.raises(ValueError, match=r"chunk \d+ .* not numbers"):
+        start_on(rows, np.ones(N), "auto")
+
+
+def test_rows_that_are_going_to_be_gathered_are_not_looked_at_early() -> None:
+    X = contaminated()
+    start = start_on(chunked(X, budget=2 * X.nbytes), np.ones(N), "auto")
+    assert start.early is None
