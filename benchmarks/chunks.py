@@ -24,7 +24,7 @@ CONTAMINATION = 0.1
 BUDGET = 120_000_000
 SIZES = (1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12)
 MODEL_FEATURES = 500
-PASSES = 5
+PASSES = 4
 # Rows for the origin lie in all chunks, which are read once more for them.
 READS = PASSES + 1
 # Second moments that are added up: with the distances, after the descent, after the polish.

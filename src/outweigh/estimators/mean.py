@@ -54,7 +54,7 @@ class RobustMean(MeanEstimator):
     stop_at_floor : bool, default=True
         End the descent at the level of clean data instead of at a stationary point.
     working_set : bool, default=True
-        With 128 features or more, descend along the leading directions of the covariance alone and
+        With 64 features or more, descend along the leading directions of the covariance alone and
         verify on all features.
     max_iter : int, default=300
         Evaluations of the objective allowed.

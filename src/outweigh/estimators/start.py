@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from outweigh.estimators.preparation import Prepared, Standardizer, bounded, prepare
 from outweigh.estimators.reference import whitener_on
-from outweigh.moments import ChunkedSamples, Rows
-from outweigh.moments.rows import ArrayRows, Early, Expect, Expected, Overview
+from outweigh.moments import Rows
+from outweigh.moments.rows import ArrayRows, Early, EarlySamples, Expect, Expected, Overview
 from outweigh.protocols import Array
 from outweigh.pruning import midmean, pruning_radius_sq
 from outweigh.scaling import looks_unit_noise, plausibly_unit, robust_scales
@@ -207,7 +207,7 @@ def prepare_first(rows: Rows, sample_weight: Array, start: Start, bound: float) 
 
 
 def _told_apart(
-    samples: ChunkedSamples, sample_weight: Array, start: Start, early: Early, bound: float
+    samples: EarlySamples, sample_weight: Array, start: Start, early: Early, bound: float
 ) -> Array | None:
     """Return squared distances that are right about which rows are beyond the radius.
 

@@ -52,11 +52,12 @@ class ChunkedRows:
     def overview(self, direction: Array, expect: Expect | None = None) -> Overview:
         """Make one pass; refuse values that are not finite, naming their place."""
         n, d = self.shape
-        # Rows that are going to be gathered need no second pass.
-        early = expect is not None and 8 * n * d > self.chunks.budget
-        places = self._in_few_chunks() if early else np.zeros(1, dtype=np.intp)
+        if 8 * n * d <= self.chunks.budget:
+            # They are going to be gathered: there is no second pass to save.
+            expect = None
+        places = np.zeros(1, dtype=np.intp) if expect is None else self._in_few_chunks()
         some = self.take(places)
-        expected = expect(some, places) if early and expect is not None else None
+        expected = None if expect is None else expect(some, places)
         if expected is None:
             varies, keys = self._look_over(some[0], direction)
             answers = None

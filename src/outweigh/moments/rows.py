@@ -14,7 +14,6 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from outweigh.moments.chunked import ChunkedSamples
 from outweigh.moments.dense import DenseSamples
 from outweigh.moments.parts import Accepted, Accepts, accept_slices
 from outweigh.moments.sparse import row_slices
@@ -24,6 +23,7 @@ __all__ = [
     "Affine",
     "ArrayRows",
     "Early",
+    "EarlySamples",
     "Expect",
     "Expected",
     "Overview",
@@ -83,6 +83,18 @@ Expect = Callable[[Array, Indices], Expected | None]
 """From a few rows, and which they are, to what will be asked of all; None if that is not clear."""
 
 
+class EarlySamples(Samples, Protocol):
+    """Samples of which some rows were brought home by the way."""
+
+    def rows_at_hand(self, rows: Indices) -> Array | None:
+        """Return some rows if all of them were brought home."""
+        ...
+
+    def rescaled(self, factor: Array) -> EarlySamples:
+        """Return the same rows with every column divided by its factor."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Early:
     """The answers to what was expected, which is to be compared with what is asked.
@@ -90,14 +102,15 @@ class Early:
     Attributes
     ----------
     expected : Expected
-    samples : ChunkedSamples
-        After the expected transform.
+    samples : EarlySamples
+        After the expected transform. Rows are at hand whose side of the radius may change if the
+        centre does, unless they are many.
     squared_distances : ndarray of shape (n,)
         From the expected centre.
     """
 
     expected: Expected
-    samples: ChunkedSamples
+    samples: EarlySamples
     squared_distances: Array
 
 
