@@ -131,7 +131,7 @@ class MomentObjective:
             own = np.zeros_like(energy)
             own[seen.rows] = np.square(seen.values[np.arange(n_rows), seen.rows])
             energy = energy - own
-            # Noise has twice the variance on the diagonal.
+            # As Gaussian noise would rank them: what is brought along early decides nothing.
             likely = np.argsort(-(energy + own / 2.0), kind="stable")
             self.samples.foresee(Foresight(columns=likely))
         else:

@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from outweigh import RobustMean, RobustSparseMean
 from outweigh.estimators.mean_template import MeanEstimator
 from outweigh.estimators.start import prepare_first, start_on
+from outweigh.moments import kernels
+from outweigh.moments.chunked_memory import MomentSums
 from outweigh.moments.chunked_rows import ChunkedRows
 from outweigh.moments.chunks import SlicedChunks
 from outweigh.pruning import pruned_rows, pruning_radius_sq
@@ -45,14 +47,16 @@ def chunked(X: Array, budget: int | None = None) -> ChunkedRows:
     return ChunkedRows(SlicedChunks(X, sizes, X.nbytes // 2 if budget is None else budget))
 
 
-def assert_same_fit(make: Callable[[], MeanEstimator], X: Array, **options: object) -> int:
+def assert_same_fit(
+    make: Callable[[], MeanEstimator], X: Array, chunk: int = CHUNK, **options: object
+) -> int:
     """Fit in memory and in chunks, compare; return the passes."""
     da = pytest.importorskip("dask.array")
     import dask
 
     plain = make().fit(X, **options)
     with dask.config.set({"outweigh.gathered-bytes": X.nbytes // 2, "scheduler": "synchronous"}):
-        found = make().fit(da.from_array(X, chunks=(CHUNK, -1)), **options)
+        found = make().fit(da.from_array(X, chunks=(chunk, -1)), **options)
     for attribute in ("location_", "weights_", "objective_", "offset_", "scale_"):
         want = np.asarray(getattr(plain, attribute))
         size = float(np.abs(want).max())
@@ -151,12 +155,59 @@ def test_an_origin_far_away_changes_no_answer() -> None:
     assert_same_fit(lambda: RobustMean(contamination=0.1), X)
 
 
-def test_a_known_covariance_whitens_the_first_look_too() -> None:
+@pytest.mark.parametrize("scale", ["auto", "mad", None, "given"])
+def test_a_known_covariance_whitens_the_first_look_too(scale: str | None) -> None:
     rng = np.random.default_rng(1)
-    mix = np.eye(D) + 0.3 * rng.standard_normal((D, D)) / np.sqrt(D)
+    units = np.logspace(0, 1, D)
+    mix = (np.eye(D) + 0.3 * rng.standard_normal((D, D)) / np.sqrt(D)) * units
+    covariance = mix.T @ mix
     X = contaminated() @ mix
-    passes = assert_same_fit(lambda: RobustMean(contamination=0.1, covariance=mix.T @ mix), X)
-    assert passes <= 6
+    given = np.sqrt(np.diagonal(covariance)) if scale == "given" else scale
+    assert_same_fit(lambda: RobustMean(contamination=0.1, covariance=covariance, scale=given), X)
+
+
+@pytest.mark.parametrize("scale", ["auto", None])
+@pytest.mark.parametrize("far", [1e2, 1e4, 1e6, 1e12, 1e100])
+def test_a_guess_off_outliers_alone_changes_no_answer(far: float, scale: str | None) -> None:
+    X = seen_first(far)
+    assert_same_fit(lambda: RobustMean(contamination=0.15, scale=scale), X, chunk=20)
+    assert_same_fit(lambda: RobustSparseMean(3, contamination=0.15, scale=scale), X, chunk=20)
+
+
+@pytest.mark.parametrize("far", [1e4, 1e100])
+def test_scales_guessed_off_outliers_alone_change_no_answer(far: float) -> None:
+    # So many features that there is a working set, and few passes.
+    X = np.hstack([seen_first(far)] * 3) + np.random.default_rng(5).standard_normal((1600, 90))
+    assert_same_fit(lambda: RobustSparseMean(1, contamination=0.15, scale="mad"), X, chunk=20)
+
+
+def seen_first(far: float) -> Array:
+    """Return rows of which all wrong ones lie in the eight of 80 chunks that are looked at."""
+    X = np.random.default_rng(3).standard_normal((1600, 30))
+    for chunk in range(0, 80, 10):
+        X[20 * chunk : 20 * (chunk + 1)] = far * (1.0 + 0.1 * X[20 * chunk : 20 * (chunk + 1)])
+    return X
+
+
+def test_columns_that_fit_the_budget_without_constant_ones_are_gathered() -> None:
+    X = np.hstack([contaminated(), np.full((N, 2 * D), 2.0)])
+    with pytest.warns(UserWarning, match="constant"):
+        assert assert_same_fit(lambda: RobustMean(contamination=0.1), X) == 2
+
+
+@pytest.mark.parametrize("shift", [0.01, 1.0])
+def test_shifted_sums_are_those_of_shifted_rows(shift: float) -> None:
+    rng = np.random.default_rng(4)
+    rows, weights = rng.standard_normal((200, 7)), rng.random(200)
+    move = shift * rng.standard_normal(7)
+    for pairs in (True, False):
+        before, after = (
+            MomentSums(*kernels.moment_sums(X, None, pairs, 2, (None, None), weights)[1])
+            for X in (rows, rows + move)
+        )
+        found = before.shifted(move, float(weights.sum()), 2)
+        for name in ("first", "second", "third", "fourth"):
+            np.testing.assert_allclose(getattr(found, name), getattr(after, name), atol=1e-10)
 
 
 def test_sample_weights_count_in_the_first_look() -> None:
@@ -194,4 +245,4 @@ def test_text_in_a_chunk_that_is_looked_at_is_refused_by_name() -> None:
 def test_rows_that_are_going_to_be_gathered_are_not_looked_at_early() -> None:
     X = contaminated()
     start = start_on(chunked(X, budget=2 * X.nbytes), np.ones(N), "auto")
-    assert start.early is None
+    assert start.found is None

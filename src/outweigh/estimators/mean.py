@@ -330,11 +330,10 @@ class RobustSparseMean(MeanEstimator):
                 break
             risen = counted > k
             k, earlier = counted, None
-            still_clean = None
             if self.stop_at_floor:
                 still_clean = seen_through(found, partial(objectives.sparse_mean, n_nonzero=k))
-            if still_clean is not None:
-                return still_clean
+                if still_clean is not None:
+                    return still_clean
         return found
 
     def _first_count(self, prepared: Prepared, sample_weight: Array, earlier: Found | None) -> int:

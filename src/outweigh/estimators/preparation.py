@@ -87,8 +87,9 @@ class Prepared:
     """Samples in units of the noise, and the rows that are too far out to be among them.
 
     ``far`` holds squared distances from the centre. Where ``outdated`` they are those in the units
-    of an earlier, similar scale, or from a centre nearby: they tell which rows to prune, but not
-    how far out a row is.
+    of an earlier, similar scale, or mere bounds on them: they tell which rows are beyond the
+    radius, but not how far out a row is, so all of those beyond are to be pruned. (They are: a
+    contamination that was estimated is at least the share that was pruned before.)
     """
 
     standardizer: Standardizer

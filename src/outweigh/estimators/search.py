@@ -21,6 +21,7 @@ from outweigh.estimators.stepping import (
     SOLVERS,
     Counted,
     SearchOptions,
+    clean_level,
     floor_at,
     rule_for,
     spread_over_ties,
@@ -255,5 +256,4 @@ def _is_clean(
     slack: float,
 ) -> bool:
     floor = floor_at(objective, domain, weights, options.kurtosis)
-    # Untouched weights are left alone unless clean data would hardly ever score as high.
-    return value <= (floor.upper if weights is start else slack * floor.median)
+    return value <= clean_level(floor, weights is not start, slack)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from outweigh.estimators.preparation import Prepared, Standardizer, bounded, prepare
 from outweigh.estimators.reference import whitener_on
 from outweigh.moments import Rows
-from outweigh.moments.rows import ArrayRows, Early, EarlySamples, Expect, Expected, Overview
+from outweigh.moments.early import Early, Expect, Expected
+from outweigh.moments.rows import ArrayRows, Overview
 from outweigh.protocols import Array
 from outweigh.pruning import midmean, pruning_radius_sq
 from outweigh.scaling import looks_unit_noise, plausibly_unit, robust_scales
@@ -39,6 +40,9 @@ _NEAR_ORIGIN = 10.0
 _SLACK = 1.5
 # The largest error of some hundred robust scales off n rows, times sqrt(n).
 _SCALES_OFF = 4.0
+# Guessed scales that are wrong by more than this factor are no guess, nor is an origin that is
+# wrong by more than this many noise units.
+_FACTOR, _SHIFT = 2.0, 1.0
 
 
 def look_over(rows: Rows, scales: Array, expect: Expect | None = None) -> Overview:
@@ -60,17 +64,26 @@ class Start:
         The first row, which holds the constants.
     varying : ndarray of int
         The columns that vary.
-    early : Early or None
-        What was found of all rows by the way, about another origin and in other units.
-    factor : ndarray of shape (len(standardizer.columns),)
-        What to divide it by for the units of the standardizer.
+    found : FoundEarly or None
+        What was found of all rows by the way.
     """
 
     standardizer: Standardizer
     centre: Array
     first: Array
     varying: NDArray[np.intp]
-    early: Early | None
+    found: FoundEarly | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FoundEarly:
+    """What was found by the way, and how its units differ from the right ones.
+
+    What was z there is (z + shift) / factor in the right units.
+    """
+
+    early: Early
+    shift: Array
     factor: Array
 
 
@@ -108,14 +121,9 @@ def start_on(
         more, more_weight = spread_rows(rows, sample_weight, seen.keys, count)
         scales = np.where(kept, 1.0, _scales_of(more, more_weight, columns))
     centre = midmean(part, weight) if columns.size else np.empty(0)
-    standardizer, early, factor = expectation.standardizer, seen.early, np.ones(columns.size)
-    if standardizer is not None and np.array_equal(standardizer.columns, columns):
-        # Its origin is another, but nothing depends on that beyond rounding.
-        factor = scales / standardizer.scale
-        standardizer = replace(standardizer, scale=scales)
-    else:
-        standardizer, early = _standardizer(columns, centre, scales, covariance), None
-    return Start(standardizer, centre, seen.first, np.flatnonzero(seen.varies), early, factor)
+    standardizer = _standardizer(columns, centre, scales, covariance)
+    found = None if seen.early is None else expectation.compared(standardizer, seen.early)
+    return Start(standardizer, centre, seen.first, np.flatnonzero(seen.varies), found)
 
 
 def _standardizer(
@@ -148,7 +156,7 @@ class _Expectation:
         given: Array,
         covariance: Array | None,
     ) -> None:
-        self.standardizer: Standardizer | None = None
+        self._standardizer: Standardizer | None = None
         self._sample_weight = sample_weight
         self._scale = scale
         self._given = given
@@ -170,15 +178,32 @@ class _Expectation:
             scales = np.where(stand, 1.0, _scales_of(some, weight, columns))
             slack += math.sqrt(radius_sq) * _SCALES_OFF / math.sqrt(len(part))
         centre = midmean(part, weight)
-        self.standardizer = _standardizer(columns, centre, scales, self._covariance)
+        self._standardizer = _standardizer(columns, centre, scales, self._covariance)
         return Expected(
-            self.standardizer.view,
+            self._standardizer.view,
             columns.size,
-            self.standardizer.standardize(centre[None, :])[0],
+            self._standardizer.standardize(centre[None, :])[0],
             radius_sq,
             self._sample_weight,
             slack,
         )
+
+    def compared(self, right: Standardizer, early: Early) -> FoundEarly | None:
+        """Return what was found about this guess, unless the right units are quite others."""
+        guess = self._standardizer
+        if guess is None or not np.array_equal(guess.columns, right.columns):
+            return None
+        factor = right.scale / guess.scale
+        shift = (guess.origin - right.origin) / guess.scale
+        # Sums about a far origin lose digits, and distances in other units tell nothing.
+        if factor.min() < 1.0 / _FACTOR or factor.max() > _FACTOR or np.abs(shift).max() > _SHIFT:
+            return None
+        if right.whitener is not None:
+            # It stands between scales and samples.
+            if np.any(factor != 1.0):
+                return None
+            shift = shift @ right.whitener
+        return FoundEarly(early, shift, factor)
 
 
 def prepare_first(rows: Rows, sample_weight: Array, start: Start, bound: float) -> Prepared:
@@ -192,14 +217,12 @@ def prepare_first(rows: Rows, sample_weight: Array, start: Start, bound: float) 
     bound : float
         The largest contamination that rows are going to be pruned at.
     """
-    standardizer, early = start.standardizer, start.early
-    if early is not None:
-        samples = early.samples
-        if np.any(start.factor != 1.0):
-            samples = samples.rescaled(start.factor)
-        far = _told_apart(samples, sample_weight, start, early, bound)
+    standardizer, found = start.standardizer, start.found
+    if found is not None:
+        far = _told_apart(sample_weight, start, found, bound)
         if far is not None:
-            radius_sq = early.expected.radius_sq
+            samples = found.early.samples(standardizer.view, found.shift, found.factor)
+            radius_sq = found.early.expected.radius_sq
             return Prepared(
                 standardizer, start.centre, samples, radius_sq, bounded(far), outdated=True
             )
@@ -207,28 +230,31 @@ def prepare_first(rows: Rows, sample_weight: Array, start: Start, bound: float) 
 
 
 def _told_apart(
-    samples: EarlySamples, sample_weight: Array, start: Start, early: Early, bound: float
+    sample_weight: Array, start: Start, found: FoundEarly, bound: float
 ) -> Array | None:
-    """Return squared distances that are right about which rows are beyond the radius.
+    """Return numbers that are right about which rows are beyond the squared radius.
 
-    Those from the expected centre, in the expected units, bound the right ones from both sides. The
-    rows for which the bounds leave it open are at hand, unless they are many. None where they are
-    not, or where distances themselves matter because not all rows beyond may be pruned.
+    Distances from the expected centre, in the expected units, bound the right ones from both sides.
+    The rows for which the bounds leave it open were brought home, unless they are many. None where
+    they are, or where distances themselves matter because not all rows beyond may be pruned.
     """
+    early, factor = found.early, found.factor
     radius = float(np.sqrt(early.expected.radius_sq))
     anchor = start.standardizer.standardize(start.centre[None, :])[0]
+    away = anchor * factor - found.shift - early.expected.centre
     # With room for rounding.
-    apart = float(np.linalg.norm(anchor * start.factor - early.expected.centre)) + 1e-9 * radius
+    apart = float(np.linalg.norm(away)) + 1e-9 * radius
     seen = np.sqrt(early.squared_distances)
-    low = np.maximum(seen - apart, 0.0) / start.factor.max()
-    high = (seen + apart) / start.factor.min()
+    low = np.maximum(seen - apart, 0.0) / factor.max()
+    high = (seen + apart) / factor.min()
     pruned = float(sample_weight[high >= radius].sum())
     doubtful = np.flatnonzero((low <= radius) & (high >= radius))
-    rows = samples.rows_at_hand(doubtful)
-    if rows is None or pruned > bound * float(sample_weight.sum()):
+    raw = early.raw_rows(doubtful)
+    if raw is None or pruned > bound * float(sample_weight.sum()):
         return None
     far: Array = np.where(low > radius, low, high) ** 2
-    far[doubtful] = np.einsum("ij,ij->i", rows - anchor, rows - anchor)
+    exact = start.standardizer.apply(raw) - anchor
+    far[doubtful] = np.einsum("ij,ij->i", exact, exact)
     return far
 
 

@@ -21,6 +21,7 @@ __all__ = [
     "SOLVERS",
     "Counted",
     "SearchOptions",
+    "clean_level",
     "floor_at",
     "rule_for",
     "spread_over_ties",
@@ -73,6 +74,14 @@ def floor_at(
     """Return the level of clean data for as many effective samples as `weights` leave."""
     n_effective = domain.n_effective(weights)
     return noise_floor(objective.norm, n_effective, objective.n_features, kurtosis)
+
+
+def clean_level(floor: NoiseFloor, moved: bool, slack: float = ABOVE_MEDIAN) -> float:
+    """Return the value at or below which weights are clean.
+
+    Untouched weights are left alone unless clean data would hardly ever score as high.
+    """
+    return slack * floor.median if moved else floor.upper
 
 
 def update_for(options: SearchOptions, domain: CappedSimplex) -> Update:

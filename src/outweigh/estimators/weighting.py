@@ -13,7 +13,7 @@ from outweigh.directions import rescaled_span
 from outweigh.estimators.preparation import Prepared, without_pruned
 from outweigh.estimators.scoring import RowScore, row_score
 from outweigh.estimators.search import SearchOptions, find_weights, floor_at
-from outweigh.estimators.stepping import ABOVE_MEDIAN
+from outweigh.estimators.stepping import clean_level
 from outweigh.forms import Form
 from outweigh.objectives import MomentObjective
 from outweigh.protocols import Array, Callback, Foresight, Indices, Result, Samples, Span, Status
@@ -188,9 +188,8 @@ def seen_through(
     """Return what was found as another objective sees it; None where it is not clean to that."""
     objective = make_objective(found.samples)
     seen = objective.verify(found.weights)
-    moved = _moved(found.result)
     floor = floor_at(objective, found.domain, found.weights, found.kurtosis)
-    if seen.value > (ABOVE_MEDIAN * floor.median if moved else floor.upper):
+    if seen.value > clean_level(floor, _moved(found.result)):
         return None
     result = replace(found.result, value=seen.value, form=seen.form, status=Status.REACHED)
     return replace(found, make_objective=make_objective, objective=objective, result=result)

@@ -19,7 +19,7 @@ from outweigh.moments.chunked_memory import (
 )
 from outweigh.moments.chunked_moment import ChunkedMoment
 from outweigh.moments.chunked_passes import Passes
-from outweigh.moments.chunks import Chunks, Sums
+from outweigh.moments.chunks import Chunks
 from outweigh.moments.dense import DenseSamples, kurtosis_spacing
 from outweigh.moments.kernels import Transform
 from outweigh.moments.matrices import ArrayMoment, subtract_reference
@@ -29,8 +29,6 @@ __all__ = ["ChunkedSamples"]
 
 # A variance this far below the squared mean is a difference of numbers that agree in six digits.
 _CANCELLED = 1e-6
-# The share of the budget that rows may take whose side of a radius is in doubt.
-_ROOM_FOR_DOUBT = 0.25
 _NONE = np.empty(0, dtype=np.intp)
 
 
@@ -207,69 +205,9 @@ class ChunkedSamples:
             self._moments.remember(kept, MomentSums(*total), self.chunks.budget)
         return found
 
-    def look_over(
-        self,
-        first: Array,
-        direction: Array,
-        centre: Array,
-        radius_sq: float,
-        slack: float,
-        weights: Array,
-    ) -> tuple[NDArray[np.bool_], Array, Array]:
-        """Look at the raw rows for the first time, and find their squared distances meanwhile.
-
-        The moments of the rows within the radius are then known too, and rows that are as near to
-        it as `slack` are at hand, unless they are many.
-
-        Parameters
-        ----------
-        first : ndarray of shape (n_columns,)
-            A raw row: columns that differ from it vary.
-        direction : ndarray of shape (n_columns,)
-            That raw rows are projected on.
-        centre, radius_sq, weights
-            As for `squared_distances`.
-        slack : float
-
-        Returns
-        -------
-        varies : ndarray of bool, shape (n_columns,)
-        projected : ndarray of shape (n,)
-        squared_distances : ndarray of shape (n,)
-        """
-        most = int(_ROOM_FOR_DOUBT * self.chunks.budget) // (8 * self.n_features)
-        doubt = kernels.Doubt(slack, most)
-        shared = (first, direction, self.transform, centre, radius_sq, doubt, *self._what_to_sum)
-        purpose = "finite values, what varies, a projection, squared distances"
-        passes = self._passes
-        starts, bounds = np.concatenate([[0], np.cumsum(self.chunks.sizes)]), passes.bounds()
-        found = np.empty((self.n_samples, 2))
-        near: list[Indices] = []
-        rows: list[Array] = []
-        total: Sums = ()
-        width = 16 + 8 * self.n_features * most // self.n_samples
-        for i, said in passes.visit(
-            kernels.overview_and_distances, shared, passes.own(weights), purpose, width
-        ):
-            if i < 0:
-                total = said
-                continue
-            found[bounds[i] : bounds[i + 1]], places, part = kernels.refuse_bad(
-                said, i, int(starts[i])
-            )
-            if len(part) <= most:
-                near.append(places + bounds[i])
-                rows.append(part)
-                most -= len(part)
-        self._rows.add(np.concatenate(near), np.concatenate(rows))
-        far = found[:, 1].copy()
-        kept = np.where(far <= radius_sq, weights, 0.0)
-        self._moments.remember(kept, MomentSums(*total[1:]), self.chunks.budget)
-        return total[0] > 0, found[:, 0].copy(), far
-
-    def rows_at_hand(self, rows: Indices) -> Array | None:
-        """Return some rows if all of them were brought home before."""
-        return None if self._rows.missing(rows).size else self._rows.on(rows)
+    def learn(self, weights: Array, sums: MomentSums) -> None:
+        """Take note of the moments at some weights, which were found by another pass."""
+        self._moments.remember(weights, sums, self.chunks.budget)
 
     def foresee(self, what: Foresight) -> None:
         """Take note of columns and rows; make one pass for the moments at several weights."""

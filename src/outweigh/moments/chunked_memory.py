@@ -76,6 +76,37 @@ class MomentSums:
             factor * self.fourth + moves @ (cubes * part),
         )
 
+    def shifted(self, shift: Array, total: float, spacing: int) -> MomentSums:
+        """Return the sums of rows to which a vector is added.
+
+        Parameters
+        ----------
+        shift : ndarray of shape (d,)
+            Not much longer than rows are spread: sums about a far point lose digits.
+        total : float
+            The sum of the weights.
+        spacing : int
+            Between the columns of the third and fourth powers.
+        """
+        if not shift.any():
+            return self
+        first, some = self.first, shift[::spacing]
+        if self.second.ndim == 1:
+            second = self.second + 2.0 * shift * first + total * shift**2
+        else:
+            cross = np.multiply.outer(shift, first)
+            second = self.second + cross + cross.T + total * np.multiply.outer(shift, shift)
+        one, two, three = first[::spacing], self.diagonal[::spacing], self.third
+        third = three + 3.0 * some * two + 3.0 * some**2 * one + total * some**3
+        fourth = (
+            self.fourth
+            + 4.0 * some * three
+            + 6.0 * some**2 * two
+            + 4.0 * some**3 * one
+            + total * some**4
+        )
+        return MomentSums(first + total * shift, second, third, fourth)
+
     def divided(self, factor: Array, spacing: int) -> MomentSums:
         """Return the sums of rows whose columns are divided by a factor."""
         some = factor[::spacing]

@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from outweigh.moments import kernels
 from outweigh.moments.chunked import ChunkedSamples
 from outweigh.moments.chunks import GATHERED_BYTES, Chunks, SlicedChunks
+from outweigh.moments.early import Expect, look_over
 from outweigh.moments.parts import Accepted, Accepts, accept_chunks, checked_part
-from outweigh.moments.rows import Affine, ArrayRows, Early, Expect, Overview
+from outweigh.moments.rows import Affine, ArrayRows, Overview
 from outweigh.protocols import Array, Indices, Samples
 
 __all__ = [
@@ -58,26 +59,15 @@ class ChunkedRows:
         places = np.zeros(1, dtype=np.intp) if expect is None else self._in_few_chunks()
         some = self.take(places)
         expected = None if expect is None else expect(some, places)
-        if expected is None:
+        if expected is None or 8 * n * expected.n_features <= self.chunks.budget:
             varies, keys = self._look_over(some[0], direction)
-            answers = None
+            early = None
         else:
-            samples = ChunkedSamples(
-                self.chunks, expected.n_features, expected.transform, self.keep
-            )
-            varies, keys, far = samples.look_over(
-                some[0],
-                direction,
-                expected.centre,
-                expected.radius_sq,
-                expected.slack,
-                expected.weights,
-            )
-            answers = Early(expected, samples, far)
+            varies, keys, early = look_over(self.chunks, self.keep, some[0], direction, expected)
         constant = float(np.abs(some[0][~varies] @ direction[~varies]))
         if constant > _SWAMPING * float(np.median(np.abs(keys - np.median(keys)))):
             keys = self.map(_Along(np.where(varies, direction, 0.0)))
-        return Overview(some[0], varies, keys, answers)
+        return Overview(some[0], varies, keys, early)
 
     def _look_over(self, first: Array, direction: Array) -> tuple[NDArray[np.bool_], Array]:
         """Return which columns vary, and a projection of each row, by one pass."""

@@ -52,7 +52,7 @@ class BadValue(NamedTuple):
     column: int
 
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 Transform = Callable[[NDArray[np.floating]], Array]
 Block = NDArray[Any]
 Loader = tuple[NDArray[np.bool_] | None, Indices | None]
@@ -117,7 +117,7 @@ def overview(
 
 
 class Doubt(NamedTuple):
-    """Rows this near to a radius, which side of it they are on, are brought home if few are."""
+    """Rows within `slack` of a radius are brought home, unless they are more than `most`."""
 
     slack: float
     most: int
@@ -136,7 +136,7 @@ def overview_and_distances(
     loader: Loader,
     weights: Array,
 ) -> tuple[tuple[Array, Indices, Array] | BadValue, Sums]:
-    """Return `overview` and `distances`, side by side; which rows are in doubt, and these rows."""
+    """Return `overview` and `distances`, side by side; which rows are in doubt, and these, raw."""
     keys, (varies,) = overview(block, first, direction, loader[0])
     if isinstance(keys, BadValue):
         # Nothing is summed, in the shapes of the other chunks.
@@ -146,7 +146,8 @@ def overview_and_distances(
         return keys, (varies, *sums)
     near = np.flatnonzero(np.abs(np.sqrt(far) - np.sqrt(radius_sq)) <= doubt.slack)
     near = near if near.size <= min(doubt.most, far.size // 2) else near[:0]
-    rows, _ = whole_rows(block, transform, near, loader)
+    counted = near if loader[0] is None else np.flatnonzero(loader[0])[near]
+    rows = np.asarray(block[counted], dtype=np.float64)
     return (np.stack([keys, far], axis=1), near, rows), (varies, *sums)
 
 
@@ -163,7 +164,7 @@ def checked_rows(block: Block, chunk: int, start: int, positions: Indices) -> tu
     return rows[positions], ()
 
 
-def refuse_bad(said: T | BadValue, chunk: int, start: int) -> T:
+def refuse_bad(said: _T | BadValue, chunk: int, start: int) -> _T:
     """Return what a kernel said of a chunk, unless it met a value that it could not use."""
     if not isinstance(said, BadValue):
         return said

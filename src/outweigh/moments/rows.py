@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from outweigh.moments.dense import DenseSamples
+from outweigh.moments.early import Early, Expect
 from outweigh.moments.parts import Accepted, Accepts, accept_slices
 from outweigh.moments.sparse import row_slices
 from outweigh.protocols import Array, Indices, Samples
@@ -22,10 +23,6 @@ from outweigh.protocols import Array, Indices, Samples
 __all__ = [
     "Affine",
     "ArrayRows",
-    "Early",
-    "EarlySamples",
-    "Expect",
-    "Expected",
     "Overview",
     "Rows",
 ]
@@ -51,67 +48,6 @@ class Overview:
     varies: NDArray[np.bool_]
     keys: Array
     early: Early | None = None
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Expected:
-    """What will most likely be asked of all rows once they were looked over.
-
-    Attributes
-    ----------
-    transform : callable
-        From raw rows to rows in units of the noise.
-    n_features : int
-        Columns after the transform.
-    centre : ndarray of shape (n_features,)
-        In those units. Squared distances from it are expected to be asked for,
-    radius_sq, weights : float and ndarray of shape (n,)
-        and the moments of the rows within a squared radius, at these weights.
-    slack : float
-        How far from the expected centre the right one may be.
-    """
-
-    transform: Callable[[NDArray[np.floating]], Array]
-    n_features: int
-    centre: Array
-    radius_sq: float
-    weights: Array
-    slack: float
-
-
-Expect = Callable[[Array, Indices], Expected | None]
-"""From a few rows, and which they are, to what will be asked of all; None if that is not clear."""
-
-
-class EarlySamples(Samples, Protocol):
-    """Samples of which some rows were brought home by the way."""
-
-    def rows_at_hand(self, rows: Indices) -> Array | None:
-        """Return some rows if all of them were brought home."""
-        ...
-
-    def rescaled(self, factor: Array) -> EarlySamples:
-        """Return the same rows with every column divided by its factor."""
-        ...
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Early:
-    """The answers to what was expected, which is to be compared with what is asked.
-
-    Attributes
-    ----------
-    expected : Expected
-    samples : EarlySamples
-        After the expected transform. Rows are at hand whose side of the radius may change if the
-        centre does, unless they are many.
-    squared_distances : ndarray of shape (n,)
-        From the expected centre.
-    """
-
-    expected: Expected
-    samples: EarlySamples
-    squared_distances: Array
 
 
 class Affine(Protocol):

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from outweigh.moments.chunked import ChunkedSamples
 from outweigh.moments.chunks import SlicedChunks
+from outweigh.moments.early import Expect
 from outweigh.moments.parts import Accepted, Accepts, accept_slices
-from outweigh.moments.rows import Affine, Expect, Overview
+from outweigh.moments.rows import Affine, Overview
 from outweigh.moments.sparse import SparseSamples, dense_budget, row_slices
 from outweigh.protocols import Array, Indices
 
