@@ -94,13 +94,12 @@ class RowwiseLargest:
         if k == 1 and n_rows == 0 and isinstance(matrix, HeldMatrix):
             return _single_entry(matrix)
         screen, rounding = screened(matrix)
-        energy = row_energies(screen, k)
+        energy, diagonal = row_energies(screen, k)
         if not np.isfinite(energy).all():
-            energy, rounding = row_energies(matrix, k), 0.0
+            (energy, diagonal), rounding = row_energies(matrix, k), 0.0
         wanted = min(max(k, min(_LEAST_ROWS, n_rows)), energy.size)
         listed = _within_rounding(energy, wanted, k, rounding)
-        diagonal = np.square(matrix.diagonal(), dtype=np.float64) if levels else None
-        if diagonal is not None and rounding > 0.0:
+        if levels and rounding > 0.0:
             listed = np.union1d(listed, _in_doubt(energy, diagonal, levels, k, rounding))
         lines = np.asarray(matrix.rows(listed), dtype=np.float64)
         cols = top_k_per_row(lines, k)
@@ -112,8 +111,9 @@ class RowwiseLargest:
         )
         shown = top_k_indices(own, max(min(wanted, n_rows), 0))
         by_row = None
-        if diagonal is not None:
+        if levels:
             energy[listed] = own
+            diagonal[listed] = np.square(lines[np.arange(listed.size), listed])
             by_row = energy - diagonal
         return Inspection(maximum, listed[shown], lines[shown], by_row)
 
@@ -183,9 +183,10 @@ def _in_doubt(
     energy: Array, diagonal: Array, levels: Sequence[float], k: int, rounding: float
 ) -> NDArray[np.intp]:
     """Return the rows whose energy, less the diagonal, may be on either side of some level."""
-    length = np.sqrt(energy)
-    off = _length_off(length, k, rounding)
-    low, high = (length - off) ** 2 - diagonal, (length + off) ** 2 - diagonal
+    length, own = np.sqrt(energy), np.sqrt(diagonal)
+    off, own_off = _length_off(length, k, rounding), _length_off(own, 1, rounding)
+    low = np.maximum(length - off, 0.0) ** 2 - (own + own_off) ** 2
+    high = (length + off) ** 2 - np.maximum(own - own_off, 0.0) ** 2
     return np.flatnonzero(np.any([(low <= at) & (high >= at) for at in levels], axis=0))
 
 

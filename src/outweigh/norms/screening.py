@@ -47,8 +47,8 @@ class ArrayBlock:
         yield 0, self.array
 
 
-def row_energies(matrix: MomentMatrix | TiledMatrix, k: int) -> Array:
-    """Return, for each row, the sum of its k largest squares.
+def row_energies(matrix: MomentMatrix | TiledMatrix, k: int) -> tuple[Array, Array]:
+    """Return, for each row, the sum of its k largest squares, and the square on the diagonal.
 
     Parameters
     ----------
@@ -58,8 +58,9 @@ def row_energies(matrix: MomentMatrix | TiledMatrix, k: int) -> Array:
 
     Returns
     -------
-    ndarray of shape (d,)
+    energy, diagonal : ndarray of shape (d,)
     """
+    diagonal = np.empty(matrix.n_features)
     with np.errstate(over="ignore", invalid="ignore"):
         if _is_tiled(matrix):
             kept = _LargestPerRow(matrix.n_features, k)
@@ -68,11 +69,16 @@ def row_energies(matrix: MomentMatrix | TiledMatrix, k: int) -> Array:
                 kept.offer(start, squares)
                 if column > start:
                     kept.offer(column, squares.T)
-            return np.asarray(kept.largest.sum(axis=1, dtype=np.float64))
+                else:
+                    diagonal[start : start + len(tile)] = np.diagonal(squares)
+            return np.asarray(kept.largest.sum(axis=1, dtype=np.float64)), diagonal
         energy = np.empty(matrix.n_features)
         for start, block in cast(MomentMatrix, matrix).row_blocks():
-            energy[start : start + block.shape[0]] = _largest(np.square(block), k).sum(axis=1)
-    return energy
+            rows = slice(start, start + block.shape[0])
+            squares = np.square(block)
+            diagonal[rows] = np.diagonal(squares, start)
+            energy[rows] = _largest(squares, k).sum(axis=1)
+    return energy, diagonal
 
 
 def _is_tiled(matrix: MomentMatrix | TiledMatrix | ArrayBlock) -> TypeGuard[TiledMatrix]:
