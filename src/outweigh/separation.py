@@ -173,10 +173,16 @@ def _trim(
     weights = domain.project(weights)
     cuts: list[Cut] = []
     beyond = np.zeros(weights.size)
-    held = only or (sparse and features is not None and _holds(features, samples, domain, weights))
-    among = features if held else None
+    among = features if only else None
     for _ in range(_ROUNDS):
-        found = _find_cut(samples, domain, weights, sparse, among)
+        moved = _Moved.between(domain, weights)
+        if moved is None:
+            break
+        if sparse and features is not None and among is None:
+            difference = _difference_held(moved, samples, weights, features)
+        else:
+            difference = moved.difference(samples, weights, among)
+        found = _find_cut(samples, weights, sparse, moved, difference)
         if found is None:
             break
         cut, projected = found
@@ -226,17 +232,9 @@ class _Moved:
 
 
 def _find_cut(
-    samples: Samples,
-    domain: CappedSimplex,
-    weights: Array,
-    sparse: bool,
-    among: Indices | None,
+    samples: Samples, weights: Array, sparse: bool, moved: _Moved, difference: Array
 ) -> tuple[Cut, Array] | None:
     """Return a cut and the projections on its direction, or None if nothing was revealed."""
-    moved = _Moved.between(domain, weights)
-    if moved is None:
-        return None
-    difference = moved.difference(samples, weights, among)
     direction = _significant(difference / moved.noise, sparse)
     if direction is None:
         return None
@@ -253,13 +251,13 @@ def _find_cut(
     return Cut(direction, centre, spread, float(np.clip(limit, NEAREST, FARTHEST))), projected
 
 
-def _holds(features: Indices, samples: Samples, domain: CappedSimplex, weights: Array) -> bool:
-    """Whether the features hold nearly all of the direction in which removed rows differ."""
-    moved = _Moved.between(domain, weights)
-    if moved is None:
-        return True
-    direction = _significant(moved.difference(samples, weights) / moved.noise, sparse=True)
-    return direction is None or float(np.sum(direction[features] ** 2)) >= _WELL_HELD
+def _difference_held(moved: _Moved, samples: Samples, weights: Array, features: Indices) -> Array:
+    """Return by how much the mean moved: on the features if these hold nearly all, else on all."""
+    difference = moved.difference(samples, weights)
+    direction = _significant(difference / moved.noise, sparse=True)
+    if direction is None or float(np.sum(direction[features] ** 2)) >= _WELL_HELD:
+        return moved.difference(samples, weights, features)
+    return difference
 
 
 def _significant(z_scores: Array, sparse: bool) -> Array | None:

@@ -44,43 +44,29 @@ def assert_same(found: MeanEstimator, expected: MeanEstimator) -> None:
         )
 
 
-ATTACKS = [
-    "wrong_support",
-    "hidden_at_zero",
-    "tight_cluster",
-    "doubled_mean",
-    "duplicates",
-    "linear_hiding",
-    "multi_direction",
+STRONG = ["wrong_support", "hidden_at_zero", "tight_cluster", "constant_bias", "doubled_mean"]
+OTHERS = ["duplicates", "linear_hiding", "multi_direction"]
+# Where their number is unknown, outliers that look like entries take a second search: below.
+FEW_PASSES = [(name, attack, 0.05) for name in MEANS for attack in STRONG] + [
+    (name, attack, 0.01) for name in ("sparse mean", "mean") for attack in OTHERS
 ]
 
 
-@pytest.mark.parametrize("name", ["sparse mean", "mean"])
 @shares
-@pytest.mark.parametrize("attack", ATTACKS)
+@pytest.mark.parametrize(("name", "attack", "least"), FEW_PASSES)
 def test_a_mean_takes_six_passes_or_ten_where_the_share_is_unknown(
-    attack: str, name: str, share: float | str
+    name: str, attack: str, least: float, share: float | str
 ) -> None:
     X = make(attack, N, D, K, 0.1, random_state=5).X
     found = fitted(name, share, X)
     # The weights moved, so that these are not the few passes that clean data takes.
-    assert found.contamination_ > 0.01
+    assert found.contamination_ > least
     assert_same(found, MEANS[name](share).fit(X))
     assert found.n_passes_ <= (6 if share == 0.1 else 10)
 
 
 @shares
-@pytest.mark.parametrize("attack", ["wrong_support", "hidden_at_zero", "doubled_mean"])
-def test_an_unknown_number_of_entries_takes_as_few(attack: str, share: float | str) -> None:
-    X = make(attack, N, D, K, 0.1, random_state=5).X
-    found = fitted("sparse mean, number unknown", share, X)
-    assert found.contamination_ > 0.05
-    assert_same(found, MEANS["sparse mean, number unknown"](share).fit(X))
-    assert found.n_passes_ <= (6 if share == 0.1 else 10)
-
-
-@shares
-@pytest.mark.parametrize("attack", ["duplicates", "linear_hiding", "tight_cluster"])
+@pytest.mark.parametrize("attack", ["duplicates", "linear_hiding"])
 def test_a_wrong_count_at_first_gives_the_answer_of_memory(attack: str, share: float | str) -> None:
     X = make(attack, N, D, K, 0.1, random_state=5).X
     found = fitted("sparse mean, number unknown", share, X)

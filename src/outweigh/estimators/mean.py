@@ -9,14 +9,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import ndtri
 
 from outweigh import objectives
 from outweigh.directions import SPARE
+from outweigh.estimators.counting import count_in, count_significant, first_count
 from outweigh.estimators.mean_template import MeanEstimator
 from outweigh.estimators.parameters import COMMON, N_NONZERO
 from outweigh.estimators.preparation import Prepared, Standardizer
-from outweigh.estimators.start import ROWS_FOR_ORIGIN
 from outweigh.estimators.weighting import Found, find_weighting, seen_through
 from outweigh.moments import Rows
 from outweigh.protocols import Array
@@ -318,11 +317,11 @@ class RobustSparseMean(MeanEstimator):
         if self.n_nonzero != "auto":
             k = min(int(self.n_nonzero), prepared.samples.n_features)
             return self._find_with(prepared, sample_weight, k, earlier, verify)
-        k = self._first_count(prepared, sample_weight, earlier)
+        k = first_count(prepared, sample_weight, earlier)
         risen = False
         for _ in range(self._COUNTS):
             found = self._find_with(prepared, sample_weight, k, earlier, verify)
-            counted = max(1, _count_in(found))
+            counted = max(1, count_in(found))
             if not verify or abs(counted - k) <= 0.2 * k:
                 break
             if risen and counted < k:
@@ -335,15 +334,6 @@ class RobustSparseMean(MeanEstimator):
                 if still_clean is not None:
                     return still_clean
         return found
-
-    def _first_count(self, prepared: Prepared, sample_weight: Array, earlier: Found | None) -> int:
-        """Return how many entries seem to be nonzero before weights are sought."""
-        if earlier is not None:
-            return max(1, _count_in(earlier))
-        # The centre before any weights is read off a sample.
-        n_effective = min(float(sample_weight.sum()), float(ROWS_FOR_ORIGIN))
-        rough = prepared.centre / prepared.standardizer.scale
-        return max(1, min(_count_significant(rough, n_effective), rough.size // 4))
 
     def _find_with(
         self,
@@ -385,7 +375,7 @@ class RobustSparseMean(MeanEstimator):
     def _read_out(self, mean: Array, standardizer: Standardizer, n_effective: float) -> Array:
         z = mean / standardizer.scale
         if self.n_nonzero == "auto":
-            k = _count_significant(z, n_effective)
+            k = count_significant(z, n_effective)
         else:
             k = min(int(self.n_nonzero), z.size)
         chosen = top_k_indices(z, k)
@@ -394,17 +384,3 @@ class RobustSparseMean(MeanEstimator):
         location = np.zeros_like(mean)
         location[chosen] = mean[chosen]
         return location
-
-
-def _count_in(found: Found) -> int:
-    """Return how many entries of a weighted mean are significant."""
-    mean = found.centre / found.prepared.standardizer.scale
-    return _count_significant(mean, found.n_effective)
-
-
-def _count_significant(z: Array, n_effective: float) -> int:
-    """Return how many entries exceed the largest of as many Gaussians N(0, 1/n) at level 0.05."""
-    if z.size == 0:
-        return 0
-    threshold = -float(ndtri(0.05 / (2.0 * z.size))) / np.sqrt(n_effective)
-    return int(np.count_nonzero(np.abs(z) > threshold))

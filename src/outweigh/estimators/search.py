@@ -225,7 +225,8 @@ def is_clean(
     options: SearchOptions,
 ) -> bool:
     """Whether a full value at weights that have moved is at the clean level."""
-    return value <= ABOVE_MEDIAN * floor_at(objective, domain, weights, options.kurtosis).median
+    floor = floor_at(objective, domain, weights, options.kurtosis)
+    return value <= clean_level(floor, moved=True)
 
 
 class _NearOrSlow:

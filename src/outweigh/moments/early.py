@@ -18,7 +18,7 @@ from outweigh.moments.chunked import ChunkedSamples
 from outweigh.moments.chunked_memory import MomentSums, RowMemory
 from outweigh.moments.chunked_passes import Passes
 from outweigh.moments.chunks import Chunks, Sums
-from outweigh.moments.dense import INFINITE, kurtosis_spacing
+from outweigh.moments.dense import kurtosis_spacing
 from outweigh.protocols import Array, Indices
 
 __all__ = ["Early", "Expect", "Expected", "look_over"]
@@ -104,7 +104,7 @@ class Early:
         weights = np.where(self.squared_distances <= expected.radius_sq, expected.weights, 0.0)
         spacing = kurtosis_spacing(expected.n_features)
         sums = self.sums.shifted(shift, float(weights.sum()), spacing).divided(factor, spacing)
-        held = RowMemory(self.near, np.clip(transform(self.rows), -INFINITE, INFINITE))
+        held = RowMemory(self.near, kernels.Clipped(transform)(self.rows))
         samples = ChunkedSamples(self.chunks, expected.n_features, transform, self.keep, _rows=held)
         samples.learn(weights, sums)
         return samples

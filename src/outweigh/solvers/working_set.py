@@ -24,8 +24,7 @@ from outweigh.solvers.rounds import Rounds, descend_in_rounds
 __all__ = ["WorkingSet", "descend_on_working_set"]
 
 # Energy that noise would give to any of the features this rarely is evidence. The rows it is summed
-# over were chosen for being large, by which noise was seen to gain up to 0.4 of it: beyond, it is
-# clear.
+# over were chosen for being large, by which noise gains: half more is clear.
 _BY_CHANCE = 0.05
 _CLEAR = 1.5
 
