@@ -15,9 +15,9 @@ from threadpoolctl import threadpool_limits
 from benchmarks.pairing import FIRST_SEED
 from benchmarks.tables import show
 from outweigh import RobustMean, RobustSparseMean
-from outweigh.moments.chunks import SlicedChunks
-from outweigh.moments.dask_chunks import DaskChunks
-from outweigh.moments.kernels import mean, moment_sums
+from outweigh.samples.chunks import SlicedChunks
+from outweigh.samples.dask_chunks import DaskChunks
+from outweigh.samples.kernels import mean, moment_sums
 
 CONTAMINATION = 0.1
 # The rows of the comparison take 160 MB: room for the columns of a working set, not for all.

@@ -26,7 +26,7 @@ from outweigh.estimators.components import DenseReader, SparseReader, orthonorma
 from outweigh.estimators.pca import RobustPCA, RobustSparsePCA
 from outweigh.estimators.pca_descent import PCAProblem, Steps, fit_white
 from outweigh.estimators.search import SearchOptions
-from outweigh.moments import DenseSamples
+from outweigh.samples import DenseSamples
 
 # Nothing was tuned on seeds below 10000.
 FIRST_SEED = 0

@@ -20,7 +20,7 @@ from threadpoolctl import threadpool_limits
 from benchmarks.tables import show
 from outweigh.estimators.pca import RobustPCA
 from outweigh.estimators.pca_distances import distances_for
-from outweigh.moments import DenseSamples
+from outweigh.samples import DenseSamples
 
 EPS = 0.1
 N_COMPONENTS = 5

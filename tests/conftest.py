@@ -10,9 +10,9 @@ from hypothesis import HealthCheck, settings
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from outweigh.moments import ChunkedSamples, DenseSamples, SparseSamples
-from outweigh.moments.chunks import SlicedChunks
 from outweigh.protocols import Samples
+from outweigh.samples import ChunkedSamples, DenseSamples, SparseSamples
+from outweigh.samples.chunks import SlicedChunks
 
 settings.register_profile(
     "deterministic",

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from outweigh.capped_simplex import CappedSimplex
 from outweigh.certificates import (
     Certificate,
     Moreau,
@@ -17,9 +16,10 @@ from outweigh.certificates import (
     stationarity,
     theorem_stationarity,
 )
-from outweigh.noise_floor import NoiseFloor
 from outweigh.norms import KyFan, LargestEntries, RowwiseLargest
+from outweigh.norms.floor import NoiseFloor
 from outweigh.objectives import MomentObjective
+from outweigh.optimise.capped_simplex import CappedSimplex
 from outweigh.protocols import Norm, Samples, Status
 from tests.reference import moments as brute
 from tests.reference import norms

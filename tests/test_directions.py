@@ -9,7 +9,6 @@ import pytest
 from numpy.typing import NDArray
 
 from outweigh import objectives
-from outweigh.capped_simplex import CappedSimplex
 from outweigh.directions import (
     SPARE,
     DirectionSet,
@@ -19,8 +18,9 @@ from outweigh.directions import (
 )
 from outweigh.estimators.search import SearchOptions, find_weights, floor_at
 from outweigh.forms import Form
-from outweigh.moments import ArrayMoment, DenseSamples
+from outweigh.optimise.capped_simplex import CappedSimplex
 from outweigh.protocols import Samples, Span, Status
+from outweigh.samples import ArrayMoment, DenseSamples
 from outweigh.separation import Separator
 
 Array = NDArray[np.float64]

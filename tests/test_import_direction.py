@@ -21,16 +21,13 @@ SOURCE = Path(__file__).resolve().parents[1] / "src" / PACKAGE
 ROOMS = (
     "forms",
     "protocols",
-    "sum_constraints",
-    "capped_simplex",
     "selection",
     "norms",
-    "noise_floor",
+    "optimise",
     "adversaries",
-    "moments",
+    "samples",
     "objectives",
     "directions",
-    "solvers",
     "certificates",
     "stability",
     "scaling",
@@ -50,8 +47,8 @@ ROOMS = (
 # The only files, or folders with a closing slash, that may import each optional library.
 HOMES = {
     "cvxpy": ("baselines/sdp.py",),
-    "dask": ("moments/dask_chunks.py",),
-    "distributed": ("moments/dask_chunks.py",),
+    "dask": ("samples/dask_chunks.py",),
+    "distributed": ("samples/dask_chunks.py",),
     "matplotlib": ("displays/", "experiments/figures.py"),
     "mpl_toolkits": ("displays/", "experiments/figures.py"),
     "pandas": ("io/",),
@@ -307,20 +304,20 @@ def test_an_unlisted_room_is_reported(tmp_path: Path, path: str) -> None:
 @pytest.mark.parametrize(
     "statement",
     [
-        "import outweigh.solvers.loop",
-        "from outweigh import solvers",
-        "from outweigh.solvers import loop",
-        "from outweigh.solvers.loop import run",
-        "from ..solvers import loop",
-        "from ..solvers.loop import *",
-        "from .. import solvers",
-        "def f():\n    import outweigh.solvers",
-        "importlib.import_module('outweigh.solvers')",
-        "if TYPE_CHECKING:\n    from outweigh.solvers.loop import Loop",
+        "import outweigh.optimise.descent",
+        "from outweigh import optimise",
+        "from outweigh.optimise import descent",
+        "from outweigh.optimise.descent import run",
+        "from ..optimise import descent",
+        "from ..optimise.descent import *",
+        "from .. import optimise",
+        "def f():\n    import outweigh.optimise",
+        "importlib.import_module('outweigh.optimise')",
+        "if TYPE_CHECKING:\n    from outweigh.optimise.descent import Loop",
     ],
 )
 def test_an_import_of_a_later_room_is_reported(tmp_path: Path, statement: str) -> None:
-    files = {"norms/entrywise.py": f"import numpy\n{statement}", "solvers/loop.py": ""}
+    files = {"norms/entrywise.py": f"import numpy\n{statement}", "optimise/descent.py": ""}
     (violation,) = backward_imports(package(tmp_path, files))
     assert violation.path == "norms/entrywise.py"
     assert violation.line in (2, 3)
@@ -339,7 +336,7 @@ def test_an_import_of_a_later_room_is_reported(tmp_path: Path, statement: str) -
 def test_an_import_of_an_earlier_room_or_the_same_one_is_accepted(
     tmp_path: Path, statement: str
 ) -> None:
-    files = {"norms/entrywise.py": "", "solvers/loop.py": statement, "solvers/steps.py": ""}
+    files = {"norms/entrywise.py": "", "optimise/descent.py": statement, "optimise/steps.py": ""}
     assert not list(backward_imports(package(tmp_path, files)))
 
 
@@ -352,13 +349,13 @@ def test_an_import_through_the_front_door_is_reported(tmp_path: Path, statement:
 
 def test_a_circle_inside_a_room_is_reported_once(tmp_path: Path) -> None:
     files = {
-        "solvers/__init__.py": "from outweigh.solvers.loop import run",
-        "solvers/loop.py": "from outweigh.solvers import steps",
-        "solvers/steps.py": "from .trace import Trace",
-        "solvers/trace.py": "\nfrom outweigh.solvers.loop import run",
+        "optimise/__init__.py": "from outweigh.optimise.descent import run",
+        "optimise/descent.py": "from outweigh.optimise import steps",
+        "optimise/steps.py": "from .trace import Trace",
+        "optimise/trace.py": "\nfrom outweigh.optimise.descent import run",
     }
     (violation,) = cycles(package(tmp_path, files))
-    assert "loop -> outweigh.solvers.steps -> outweigh.solvers.trace" in violation.problem
+    assert "descent -> outweigh.optimise.steps -> outweigh.optimise.trace" in violation.problem
 
 
 def test_a_module_that_imports_from_its_own_folder_s_front_door_is_reported(tmp_path: Path) -> None:
@@ -383,7 +380,7 @@ def test_a_chain_inside_a_room_is_no_circle(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("statement", "path", "home"),
     [
-        ("import dask.array as da", "moments/dense.py", "moments/dask_chunks.py"),
+        ("import dask.array as da", "samples/dense.py", "samples/dask_chunks.py"),
         ("from matplotlib import pyplot", "experiments/runner.py", "experiments/figures.py"),
         ("import matplotlib", "report.py", "displays/weights.py"),
         ("import pandas as pd", "estimators/base.py", "io/"),

@@ -17,7 +17,7 @@ from outweigh import RobustMean
 from outweigh.cli import main
 from outweigh.io import DataError, open_table, read_table
 from outweigh.io.lazy import _told_of_tasks
-from outweigh.moments.chunked_rows import ChunkedRows
+from outweigh.samples.chunked_rows import ChunkedRows
 
 dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from outweigh.capped_simplex import CappedSimplex
+from outweigh.optimise.capped_simplex import CappedSimplex
 from outweigh.protocols import Samples
 from outweigh.separation import Cut, separate, weighted_quantile
 

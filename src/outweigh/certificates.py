@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import LinearConstraint, minimize
 
-from outweigh.capped_simplex import CappedSimplex
-from outweigh.noise_floor import NoiseFloor
+from outweigh.norms.floor import NoiseFloor
 from outweigh.norms.spectral import largest_eigenpairs
 from outweigh.objectives import MomentObjective
+from outweigh.optimise.capped_simplex import CappedSimplex
 from outweigh.protocols import Array, Evaluation, Status
 
 __all__ = ["Certificate", "Moreau", "moreau_gradient", "stationarity", "theorem_stationarity"]

@@ -41,7 +41,7 @@ from outweigh.estimators.pca_fit import PCACertificate
 from outweigh.estimators.preparation import Standardizer
 from outweigh.estimators.scoring import RowScore
 from outweigh.forms import Form
-from outweigh.noise_floor import NoiseFloor
+from outweigh.norms.floor import NoiseFloor
 from outweigh.protocols import Iterate, Status
 from outweigh.separation import Cut
 

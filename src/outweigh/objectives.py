@@ -8,9 +8,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from outweigh.forms import Form
-from outweigh.moments.dense import DenseSamples
-from outweigh.moments.matrices import apply_reference, restrict_reference
-from outweigh.moments.screened import deflated
 from outweigh.norms import KyFan, LargestEntries, RowwiseLargest
 from outweigh.protocols import (
     Array,
@@ -26,6 +23,9 @@ from outweigh.protocols import (
     Span,
     Survey,
 )
+from outweigh.samples.dense import DenseSamples
+from outweigh.samples.matrices import apply_reference, restrict_reference
+from outweigh.samples.screened import deflated
 from outweigh.selection import top_k_indices
 
 __all__ = ["MomentObjective", "mean", "pca", "sparse_mean", "sparse_pca"]
@@ -61,7 +61,7 @@ class MomentObjective:
     Examples
     --------
     >>> import numpy as np
-    >>> from outweigh.moments import DenseSamples
+    >>> from outweigh.samples import DenseSamples
     >>> X = np.array([[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]])
     >>> objective = sparse_mean(DenseSamples(X), n_nonzero=1)
     >>> objective.evaluate(np.full(4, 0.25)).value

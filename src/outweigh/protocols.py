@@ -398,7 +398,7 @@ class Workspace(Protocol):
 
 
 class WeightSet(Protocol):
-    """A convex set of weights; see `outweigh.capped_simplex.CappedSimplex`."""
+    """A convex set of weights; see `outweigh.optimise.capped_simplex.CappedSimplex`."""
 
     @property
     def metric(self) -> Array:

@@ -14,9 +14,9 @@ from functools import partial
 
 import numpy as np
 
-from outweigh.capped_simplex import CappedSimplex
-from outweigh.moments import DenseSamples
+from outweigh.optimise.capped_simplex import CappedSimplex
 from outweigh.protocols import Array, Foresight, Indices, Samples, Span
+from outweigh.samples import DenseSamples
 
 __all__ = ["FARTHEST", "NEAREST", "PULL", "Cut", "Separator", "separate", "weighted_quantile"]
 

@@ -11,7 +11,7 @@ from outweigh.adversaries import wrong_support
 from outweigh.baselines import EmpiricalMean, OracleMean, SdpMean
 from outweigh.baselines.sdp import _sparse_variance_program
 from outweigh.baselines.weighted_spectrum import descend, top_variance
-from outweigh.capped_simplex import CappedSimplex
+from outweigh.optimise.capped_simplex import CappedSimplex
 
 
 @pytest.mark.parametrize("n_features", [5, 150, 400])

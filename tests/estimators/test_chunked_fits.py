@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from outweigh import RobustMean, RobustPCA, RobustSparseMean, RobustSparsePCA
 from outweigh.adversaries import ADVERSARIES
 from outweigh.estimators.base import RobustEstimator
-from outweigh.moments import chunked_rows as rows_module
-from outweigh.moments.chunks import SlicedChunks
+from outweigh.samples import chunked_rows as rows_module
+from outweigh.samples.chunks import SlicedChunks
 
 da = pytest.importorskip("dask.array")
 import dask  # noqa: E402 - only where Dask is installed

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from outweigh import RobustMean, RobustSparseMean
 from outweigh.estimators.mean_template import MeanEstimator
 from outweigh.estimators.start import prepare_first, start_on
-from outweigh.moments import kernels
-from outweigh.moments.chunked_memory import MomentSums
-from outweigh.moments.chunked_rows import ChunkedRows
-from outweigh.moments.chunks import SlicedChunks
 from outweigh.pruning import pruned_rows, pruning_radius_sq
+from outweigh.samples import kernels
+from outweigh.samples.chunked_memory import MomentSums
+from outweigh.samples.chunked_rows import ChunkedRows
+from outweigh.samples.chunks import SlicedChunks
 
 Array = NDArray[np.float64]
 

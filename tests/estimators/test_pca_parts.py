@@ -7,7 +7,6 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from outweigh.capped_simplex import CappedSimplex
 from outweigh.estimators.components import (
     DenseReader,
     SparseReader,
@@ -20,8 +19,9 @@ from outweigh.estimators.components import (
 from outweigh.estimators.pca_coloured import _concentrate, n_leading
 from outweigh.estimators.pca_scatter import robust_scatter, robust_variance
 from outweigh.estimators.pca_template import _adjusted_variances
-from outweigh.moments import DenseSamples
-from outweigh.moments.span import column_energy, in_span
+from outweigh.optimise.capped_simplex import CappedSimplex
+from outweigh.samples import DenseSamples
+from outweigh.samples.span import column_energy, in_span
 
 
 def best_of_all_supports(matrix: np.ndarray, k: int) -> float:

@@ -13,8 +13,8 @@ from sklearn.utils import get_tags
 
 from outweigh import ContaminationSearch, RobustMean, RobustPCA, RobustSparseMean, RobustSparsePCA
 from outweigh.estimators.base import RobustEstimator
-from outweigh.moments import SparseRows, SparseSamples
-from outweigh.moments import sparse as sparse_module
+from outweigh.samples import SparseRows, SparseSamples
+from outweigh.samples import sparse as sparse_module
 
 Array = NDArray[np.float64]
 

@@ -28,8 +28,8 @@ from outweigh.displays import WeightsDisplay
 from outweigh.estimators.base import RobustEstimator
 from outweigh.estimators.subsample import random_indices
 from outweigh.model_file import load_model, save_model
-from outweigh.moments import chunked_rows as rows_module
-from outweigh.moments.chunks import SlicedChunks
+from outweigh.samples import chunked_rows as rows_module
+from outweigh.samples.chunks import SlicedChunks
 
 Array = NDArray[np.float64]
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from outweigh.capped_simplex import CappedSimplex
 from outweigh.estimators.base import RobustEstimator
+from outweigh.optimise.capped_simplex import CappedSimplex
 from tests.laws.members import MEANS
 
 Array = NDArray[np.float64]

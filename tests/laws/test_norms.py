@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from outweigh.moments import ArrayMoment
 from outweigh.protocols import Maximum
+from outweigh.samples import ArrayMoment
 from tests.laws.members import NORMS, NormCase
 
 Array = NDArray[np.float64]

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from outweigh.capped_simplex import CappedSimplex
 from outweigh.estimators.search import SOLVERS, SearchOptions, find_weights
-from outweigh.moments import DenseSamples
 from outweigh.norms import KyFan, LargestEntries, RowwiseLargest
 from outweigh.objectives import MomentObjective
+from outweigh.optimise.capped_simplex import CappedSimplex
 from outweigh.protocols import Norm, Samples
+from outweigh.samples import DenseSamples
 from tests.reference import moments as brute
 from tests.reference.convex import cutting_plane_minimum
 

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from outweigh.moments import ArrayMoment, BlockedMoment
 from outweigh.norms import LargestEntries, RowwiseLargest, VectorLargest
+from outweigh.samples import ArrayMoment, BlockedMoment
 from outweigh.selection import hard_threshold
 from tests.reference import norms as brute
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from outweigh.moments import ArrayMoment, ScreenedMoment, TiledMoment
 from outweigh.norms import KyFan, LargestEntries, RowwiseLargest
 from outweigh.norms.screening import largest_entries, row_energies
+from outweigh.samples import ArrayMoment, ScreenedMoment, TiledMoment
 from tests.reference import norms as brute
 
 Array = NDArray[np.float64]

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from outweigh.moments import ArrayMoment, BlockedMoment
 from outweigh.norms import KyFan
 from outweigh.norms.spectral import largest_eigenpairs
+from outweigh.samples import ArrayMoment, BlockedMoment
 from tests.reference import norms as brute
 
 Array = NDArray[np.float64]

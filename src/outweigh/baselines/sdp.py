@@ -15,7 +15,7 @@ from outweigh.baselines.base import (
     check_count,
 )
 from outweigh.baselines.weighted_spectrum import descend
-from outweigh.capped_simplex import CappedSimplex
+from outweigh.optimise.capped_simplex import CappedSimplex
 
 
 class SdpMean(MeanBaseline):

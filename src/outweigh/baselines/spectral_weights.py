@@ -14,7 +14,7 @@ from outweigh.baselines.base import (
 )
 from outweigh.baselines.pruning import naive_prune
 from outweigh.baselines.weighted_spectrum import descend, top_variance
-from outweigh.capped_simplex import CappedSimplex
+from outweigh.optimise.capped_simplex import CappedSimplex
 
 
 class GradientDescentMean(MeanBaseline):

@@ -10,7 +10,7 @@ import scipy.linalg
 import scipy.sparse.linalg
 
 from outweigh.baselines.base import FloatArray
-from outweigh.capped_simplex import CappedSimplex
+from outweigh.optimise.capped_simplex import CappedSimplex
 
 # Up to here forming the covariance and its eigenvectors is cheaper than products with it.
 _SMALL = 150

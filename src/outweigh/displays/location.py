@@ -12,8 +12,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from outweigh.displays.canvas import DISTRUSTED, LINE, PLAIN, TRUSTED, axes_for, plain_text
 from outweigh.estimators.base import RobustEstimator
-from outweigh.moments.chunked_rows import is_dask
 from outweigh.protocols import Array, Indices
+from outweigh.samples.chunked_rows import is_dask
 
 __all__ = ["LocationDisplay"]
 

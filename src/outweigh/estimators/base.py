@@ -23,9 +23,9 @@ from outweigh.estimators.scoring import RowScore
 from outweigh.estimators.search import SearchOptions
 from outweigh.estimators.subsample import Trusts, subsample_of
 from outweigh.estimators.weighting import Weighting
-from outweigh.moments import Rows
-from outweigh.moments.parts import Accepted
 from outweigh.protocols import Array, Indices, Iterate
+from outweigh.samples import Rows
+from outweigh.samples.parts import Accepted
 
 __all__ = ["RobustEstimator"]
 

@@ -10,9 +10,9 @@ from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 from scipy.special import ndtri
 
 from outweigh.estimators.pca_scatter import robust_scatter, robust_variance
-from outweigh.moments import ArrayMoment
 from outweigh.norms import KyFan, LargestEntries
 from outweigh.protocols import Array, Indices, Norm, Samples
+from outweigh.samples import ArrayMoment
 from outweigh.selection import top_k_indices
 
 __all__ = [

@@ -12,15 +12,15 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import get_tags
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from outweigh.moments import ArrayRows, Rows, SparseRows
-from outweigh.moments.chunked_rows import (
+from outweigh.protocols import Array
+from outweigh.samples import ArrayRows, Rows, SparseRows
+from outweigh.samples.chunked_rows import (
     chunked_rows,
     is_dask,
     is_on_disk,
     map_lazily,
     refuse_other_dask,
 )
-from outweigh.protocols import Array
 
 __all__ = ["each_block", "each_row", "open_rows", "sample_weights"]
 

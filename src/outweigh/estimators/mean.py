@@ -17,8 +17,8 @@ from outweigh.estimators.mean_template import MeanEstimator
 from outweigh.estimators.parameters import COMMON, N_NONZERO
 from outweigh.estimators.preparation import Prepared, Standardizer
 from outweigh.estimators.weighting import Found, find_weighting, seen_through
-from outweigh.moments import Rows
 from outweigh.protocols import Array
+from outweigh.samples import Rows
 from outweigh.selection import top_k_indices
 
 __all__ = ["RobustMean", "RobustSparseMean"]

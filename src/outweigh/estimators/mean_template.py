@@ -19,9 +19,9 @@ from outweigh.estimators.reference import reference_covariance
 from outweigh.estimators.scoring import RowScore
 from outweigh.estimators.start import prepare_first, start_on
 from outweigh.estimators.weighting import AUTO_BOUND, Found, problem_at, weighting_of
-from outweigh.moments import Rows
-from outweigh.moments.parts import Accepted
 from outweigh.protocols import Array
+from outweigh.samples import Rows
+from outweigh.samples.parts import Accepted
 from outweigh.scaling import scales_are_off
 
 __all__ = ["MeanEstimator"]

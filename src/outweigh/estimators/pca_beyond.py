@@ -41,7 +41,7 @@ class Beyond:
     Examples
     --------
     >>> import numpy as np
-    >>> from outweigh.moments import ArrayMoment
+    >>> from outweigh.samples import ArrayMoment
     >>> R, v = np.array([[1.0, 0.6], [0.6, 1.0]]), np.array([1.0, 0.0])
     >>> values, axes = np.linalg.eigh(R)
     >>> W = axes / np.sqrt(values) @ axes.T

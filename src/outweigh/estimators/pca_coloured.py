@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from outweigh.capped_simplex import CappedSimplex
 from outweigh.estimators.pca_distances import distances_for
+from outweigh.optimise.capped_simplex import CappedSimplex
 from outweigh.protocols import Array, Indices, Samples
 from outweigh.separation import weighted_quantile
 

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from outweigh.capped_simplex import CappedSimplex
 from outweigh.estimators.components import Reader, orthonormal, projected_out
 from outweigh.estimators.pca_scatter import robust_variance
-from outweigh.moments.matrices import as_array
+from outweigh.optimise.capped_simplex import CappedSimplex
 from outweigh.protocols import Array, Indices, Samples
+from outweigh.samples.matrices import as_array
 from outweigh.separation import FARTHEST, NEAREST, PULL, Cut, weighted_quantile
 
 __all__ = ["PCAProblem", "cut_outliers"]

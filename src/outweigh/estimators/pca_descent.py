@@ -14,15 +14,17 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from outweigh.capped_simplex import CappedSimplex
 from outweigh.estimators.components import DenseReader, Reader, orthonormal
 from outweigh.estimators.pca_cuts import PCAProblem, cut_outliers
 from outweigh.estimators.pca_scatter import robust_variance
 from outweigh.estimators.search import SearchOptions, find_weights, is_clean
 from outweigh.estimators.weighting import AUTO_BOUND, bound_for
-from outweigh.noise_floor import NoiseFloor, noise_floor
 from outweigh.norms import KyFan, LargestEntries
+from outweigh.norms.floor import NoiseFloor, noise_floor
 from outweigh.objectives import MomentObjective
+from outweigh.optimise import Backtracking, Constant, EntropicMirror, Polyak, ProjectedSubgradient
+from outweigh.optimise import descend as run
+from outweigh.optimise.capped_simplex import CappedSimplex
 from outweigh.protocols import (
     Array,
     Callback,
@@ -32,8 +34,6 @@ from outweigh.protocols import (
     StepRule,
 )
 from outweigh.separation import Cut
-from outweigh.solvers import Backtracking, Constant, EntropicMirror, Polyak, ProjectedSubgradient
-from outweigh.solvers import descend as run
 
 __all__ = ["Descent", "PCAProblem", "Steps", "fit_plain", "fit_white"]
 

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from outweigh.capped_simplex import CappedSimplex
 from outweigh.certificates import Certificate, stationarity, theorem_stationarity
 from outweigh.estimators.components import (
     DenseReader,
@@ -33,13 +32,14 @@ from outweigh.estimators.scoring import RowScore, row_score
 from outweigh.estimators.search import SearchOptions
 from outweigh.estimators.weighting import AUTO_BOUND
 from outweigh.forms import Form
-from outweigh.moments import Rows
-from outweigh.moments.matrices import as_array
-from outweigh.noise_floor import NoiseFloor
 from outweigh.norms import KyFan
+from outweigh.norms.floor import NoiseFloor
 from outweigh.objectives import MomentObjective
+from outweigh.optimise.capped_simplex import CappedSimplex
 from outweigh.protocols import Array, Callback, Iterate, Samples, Status
 from outweigh.pruning import pruning_radius_sq
+from outweigh.samples import Rows
+from outweigh.samples.matrices import as_array
 
 __all__ = ["DistanceScore", "FittedPCA", "PCACertificate", "PCASettings", "fit_pca"]
 

@@ -11,11 +11,11 @@ from outweigh.estimators.preparation import Standardizer, refuse_huge
 from outweigh.estimators.reference import whitener_on
 from outweigh.estimators.start import look_over, rows_for_scale, spread_rows
 from outweigh.forms import Form
-from outweigh.moments import Rows
-from outweigh.moments.dense import INFINITE
-from outweigh.moments.span import column_energy, in_memory, in_span
 from outweigh.protocols import Array, Indices, Samples
 from outweigh.pruning import midmean, pruned_rows
+from outweigh.samples import Rows
+from outweigh.samples.dense import INFINITE
+from outweigh.samples.span import column_energy, in_memory, in_span
 from outweigh.scaling import looks_unit_noise, robust_scales, sorted_columns
 from outweigh.separation import Cut, weighted_quantile
 

@@ -20,8 +20,8 @@ from outweigh.estimators.pca_distances import Distances, DistanceScore, distance
 from outweigh.estimators.pca_fit import FittedPCA, PCASettings, fit_pca
 from outweigh.estimators.reference import reference_covariance
 from outweigh.estimators.scoring import RowScore
-from outweigh.moments import DenseSamples, Rows
 from outweigh.protocols import Array, Indices
+from outweigh.samples import DenseSamples, Rows
 
 __all__ = ["ComponentsEstimator"]
 

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from outweigh.forms import Form
-from outweigh.moments import Rows
-from outweigh.moments.dense import INFINITE
 from outweigh.protocols import Array, Foresight, Samples
 from outweigh.pruning import pruned_rows, pruning_radius_sq
+from outweigh.samples import Rows
+from outweigh.samples.dense import INFINITE
 
 __all__ = [
     "Prepared",

@@ -10,8 +10,8 @@ from scipy.special import expit
 
 from outweigh.estimators.preparation import Standardizer
 from outweigh.forms import Form
-from outweigh.moments import DenseSamples
 from outweigh.protocols import Array, Result, Samples
+from outweigh.samples import DenseSamples
 from outweigh.separation import PULL, Cut, weighted_quantile
 
 __all__ = ["RowScore", "row_score"]

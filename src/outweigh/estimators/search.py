@@ -8,7 +8,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from outweigh.capped_simplex import CappedSimplex
 from outweigh.estimators.search_directions import (
     Polish,
     descend_on_directions,
@@ -27,12 +26,13 @@ from outweigh.estimators.stepping import (
     spread_over_ties,
     update_for,
 )
-from outweigh.noise_floor import largest_row
 from outweigh.norms import RowwiseLargest
+from outweigh.norms.floor import largest_row
 from outweigh.objectives import MomentObjective
+from outweigh.optimise import WorkingSet, descend, descend_on_working_set
+from outweigh.optimise.capped_simplex import CappedSimplex
+from outweigh.optimise.rounds import POLISHED_MAY_SCORE
 from outweigh.protocols import Array, Callback, Indices, Objective, Result, Span
-from outweigh.solvers import WorkingSet, descend, descend_on_working_set
-from outweigh.solvers.rounds import POLISHED_MAY_SCORE
 
 __all__ = ["SOLVERS", "SearchOptions", "find_weights", "floor_at", "is_clean"]
 

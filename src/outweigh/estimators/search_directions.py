@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Protocol
 
-from outweigh.capped_simplex import CappedSimplex
 from outweigh.directions import SPARE, DirectionSet
 from outweigh.estimators.stepping import (
     ABOVE_MEDIAN,
@@ -18,9 +17,10 @@ from outweigh.estimators.stepping import (
 )
 from outweigh.norms import KyFan
 from outweigh.objectives import MomentObjective
+from outweigh.optimise import Rounds, descend, descend_in_rounds
+from outweigh.optimise.capped_simplex import CappedSimplex
+from outweigh.optimise.rounds import POLISHED_MAY_SCORE
 from outweigh.protocols import Array, Callback, Indices, Objective, Result, Span, Status, Survey
-from outweigh.solvers import Rounds, descend, descend_in_rounds
-from outweigh.solvers.rounds import POLISHED_MAY_SCORE
 
 __all__ = ["Polish", "descend_on_directions", "is_spectral", "use_directions"]
 

@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 from outweigh.estimators.preparation import Prepared, Standardizer, bounded, prepare
 from outweigh.estimators.reference import whitener_on
-from outweigh.moments import Rows
-from outweigh.moments.early import Early, Expect, Expected
-from outweigh.moments.rows import ArrayRows, Overview
 from outweigh.protocols import Array
 from outweigh.pruning import midmean, pruning_radius_sq
+from outweigh.samples import Rows
+from outweigh.samples.early import Early, Expect, Expected
+from outweigh.samples.rows import ArrayRows, Overview
 from outweigh.scaling import looks_unit_noise, plausibly_unit, robust_scales
 
 __all__ = [

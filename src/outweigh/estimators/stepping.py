@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from outweigh.capped_simplex import CappedSimplex
-from outweigh.noise_floor import NoiseFloor, noise_floor
 from outweigh.norms import KyFan
+from outweigh.norms.floor import NoiseFloor, noise_floor
 from outweigh.norms.spectral import largest_eigenpairs
 from outweigh.objectives import MomentObjective
+from outweigh.optimise import Backtracking, Constant, EntropicMirror, Polyak, ProjectedSubgradient
+from outweigh.optimise.capped_simplex import CappedSimplex
 from outweigh.protocols import Array, Callback, Iterate, StepRule, Update
-from outweigh.solvers import Backtracking, Constant, EntropicMirror, Polyak, ProjectedSubgradient
 
 __all__ = [
     "ABOVE_MEDIAN",

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
-from outweigh.moments import Rows
 from outweigh.protocols import Array, Indices
+from outweigh.samples import Rows
 
 __all__ = ["Subsample", "Trusts", "random_indices", "subsample_of"]
 

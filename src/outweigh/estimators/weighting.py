@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from outweigh.capped_simplex import CappedSimplex
 from outweigh.certificates import Certificate, stationarity, theorem_stationarity
 from outweigh.directions import rescaled_span
 from outweigh.estimators.preparation import Prepared, without_pruned
@@ -16,6 +15,7 @@ from outweigh.estimators.search import SearchOptions, find_weights, floor_at
 from outweigh.estimators.stepping import clean_level
 from outweigh.forms import Form
 from outweigh.objectives import MomentObjective
+from outweigh.optimise.capped_simplex import CappedSimplex
 from outweigh.protocols import Array, Callback, Foresight, Indices, Result, Samples, Span, Status
 from outweigh.separation import Separator
 

@@ -39,7 +39,7 @@ class KyFan:
     Examples
     --------
     >>> import numpy as np
-    >>> from outweigh.moments import ArrayMoment
+    >>> from outweigh.samples import ArrayMoment
     >>> KyFan(2).maximize(ArrayMoment(np.diag([3.0, -4.0, 1.0]))).value
     7.0
     """

@@ -1,0 +1,192 @@
+"""Step rules: how far to go, and whether the point just evaluated is kept."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+from outweigh.protocols import Evaluation, Status
+
+__all__ = ["Backtracking", "Constant", "Polyak"]
+
+
+@dataclass(slots=True)
+class Constant:
+    """The same step every time, as the paper's convergence theorems prescribe.
+
+    For the weakly convex mean objectives the step is xi / sqrt(T) with
+    xi = sqrt((f(w_0) - min f) / (beta L^2)); for the convex PCA objectives it is R / (L sqrt(T)).
+
+    Parameters
+    ----------
+    step : float
+    """
+
+    step: float
+    finished: Status | None = field(default=None, init=False)
+
+    @classmethod
+    def weakly_convex(
+        cls, gap: float, lipschitz: float, smoothness: float, n_steps: int
+    ) -> Constant:
+        """Return the rule that minimises the bound of the paper's Lemma on projected descent."""
+        xi = math.sqrt(gap / smoothness) / lipschitz
+        return cls(xi / math.sqrt(n_steps))
+
+    @classmethod
+    def convex(cls, radius: float, lipschitz: float, n_steps: int) -> Constant:
+        """Return the rule of the classical bound R L / sqrt(T) for convex objectives."""
+        return cls(radius / (lipschitz * math.sqrt(n_steps)))
+
+    def decide(self, evaluation: Evaluation, gradient_norm_sq: float) -> tuple[float, bool]:
+        """Accept every point."""
+        if gradient_norm_sq == 0.0:
+            self.finished = Status.STATIONARY
+        return self.step, True
+
+
+@dataclass(slots=True)
+class Backtracking:
+    """Halve the step until the objective falls; let it grow again after a success.
+
+    A descent of a nonsmooth function that insists on decrease jams at the first kink. After a jam
+    every step is accepted, at lengths that diminish like 1/sqrt(t) from the longest that worked;
+    the loop keeps the best point.
+
+    Parameters
+    ----------
+    tol : float, default=1e-6
+        Ten steps that lower the best value by less than this fraction are a jam; a hundred after
+        it are the end.
+    """
+
+    tol: float = 1e-6
+    finished: Status | None = field(default=None, init=False)
+    _step: float = field(default=math.nan, init=False)
+    _best: float = field(default=math.inf, init=False)
+    _checkpoint: float = field(default=math.inf, init=False)
+    _accepted: int = field(default=0, init=False)
+    _rejected_in_a_row: int = field(default=0, init=False)
+    _longest: float = field(default=0.0, init=False)
+    _since_jam: int = field(default=-1, init=False)
+
+    def decide(self, evaluation: Evaluation, gradient_norm_sq: float) -> tuple[float, bool]:
+        """Accept a decrease, else retry from the last point with half the step."""
+        value = evaluation.value
+        if gradient_norm_sq == 0.0 and (self._since_jam >= 0 or value < self._best):
+            self.finished = Status.STATIONARY
+            return 0.0, True
+        if self._since_jam >= 0:
+            return self._diminishing(value, gradient_norm_sq), True
+        if value < self._best:
+            return self._accept(value, gradient_norm_sq), True
+        self._step /= 2.0
+        self._rejected_in_a_row += 1
+        if self._rejected_in_a_row > 8:
+            self._since_jam = 0
+        return self._step, False
+
+    def _accept(self, value: float, gradient_norm_sq: float) -> float:
+        if math.isnan(self._step):
+            # The first step aims at zero, the value no norm is below.
+            self._step = value / gradient_norm_sq
+        else:
+            length = self._step * math.sqrt(gradient_norm_sq)
+            self._longest = max(self._longest, length)
+            self._step *= 1.5
+        self._best = value
+        self._rejected_in_a_row = 0
+        if self._slow(10):
+            self._since_jam = 0
+        return self._step
+
+    def _diminishing(self, value: float, gradient_norm_sq: float) -> float:
+        self._since_jam += 1
+        self._best = min(self._best, value)
+        if self._slow(100):
+            self.finished = Status.STATIONARY
+        length = self._longest / math.sqrt(self._since_jam)
+        return length / math.sqrt(gradient_norm_sq)
+
+    def _slow(self, period: int) -> bool:
+        """Tell, once in `period` steps, whether they lowered the best value by too little."""
+        self._accepted += 1
+        if self._accepted % period:
+            return False
+        slow = self._checkpoint - self._best <= self.tol * self._best
+        self._checkpoint = self._best
+        return slow
+
+
+@dataclass(slots=True)
+class Polyak:
+    r"""Polyak's step toward a known level, :math:`(f - \text{target}) / |g|^2`.
+
+    The level that clean data scores is known in advance (`outweigh.norms.floor`), which is what
+    makes this rule applicable. If it turns out to be out of reach (a wrong scale, too small a
+    contamination) the target moves half-way up to the best value each time `patience` steps pass
+    without progress, so the method still converges.
+
+    Parameters
+    ----------
+    target : float
+        The level to reach.
+    tol : float, default=1e-3
+        Stop when the rising target is within this fraction of the best value.
+    patience : int, default=5
+        Steps without progress before the target moves up.
+    growth : float, default=3.0
+        Factor by which the patience grows each time: the nearer the target is to the best value,
+        the more steps it takes to tell that it is out of reach.
+    diameter : float, default=inf
+        No two weights are farther apart. A linear model of slope |g| falls by at most |g| times
+        that, so a level below is out of reach at once, without waiting.
+
+    References
+    ----------
+    Polyak, "Minimization of unsmooth functionals", 1969; level control as in Brännlund, Kiwiel and
+    Lindberg, "A descent proximal level bundle method", 1995.
+    """
+
+    target: float
+    tol: float = 1e-3
+    patience: int = 5
+    growth: float = 3.0
+    diameter: float = math.inf
+    finished: Status | None = field(default=None, init=False)
+    _level: float = field(default=math.nan, init=False)
+    _best: float = field(default=math.inf, init=False)
+    _waiting: int = field(default=0, init=False)
+    _patience: float = field(default=math.nan, init=False)
+
+    def decide(self, evaluation: Evaluation, gradient_norm_sq: float) -> tuple[float, bool]:
+        """Accept every point and aim at the current level."""
+        if math.isnan(self._level):
+            self._level, self._patience = self.target, float(self.patience)
+        value = evaluation.value
+        if gradient_norm_sq == 0.0:
+            self.finished = Status.STATIONARY
+            return 0.0, True
+        # Progress counts when it closes a tenth of the gap to the level.
+        # Below the level there is no gap, and a value equal to the best is no progress, by rounding
+        # or otherwise.
+        gap = max(self._best - self._level, 0.0)
+        if self._best == math.inf or value < self._best - 0.1 * gap:
+            self._waiting = 0
+        else:
+            self._waiting += 1
+        self._best = min(self._best, value)
+        raised = self._waiting >= self._patience
+        if raised:
+            self._waiting = 0
+            self._patience *= self.growth
+            self._level = (self._level + self._best) / 2.0
+        lowest = evaluation.attained - math.sqrt(gradient_norm_sq) * self.diameter
+        if lowest > self._level:
+            self._level, raised = min(lowest, self._best), True
+        if raised and self._best - self._level <= self.tol * self._best:
+            self.finished = Status.STALLED if self.target > 0 else Status.STATIONARY
+        gap = evaluation.attained - min(self._level, evaluation.attained)
+        if gap == 0.0:
+            gap = value - min(self._level, value)
+        return gap / gradient_norm_sq, True

@@ -1,0 +1,346 @@
+"""Samples that are read a chunk at a time: each reduction is a pass, and none is made twice."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from outweigh.forms import Form
+from outweigh.protocols import Array, Foresight, Indices, MomentMatrix, Reference
+from outweigh.samples import kernels
+from outweigh.samples.chunked_memory import (
+    ColumnMemory,
+    FormMemory,
+    MomentMemory,
+    MomentSums,
+    RowMemory,
+)
+from outweigh.samples.chunked_moment import ChunkedMoment
+from outweigh.samples.chunked_passes import Passes
+from outweigh.samples.chunks import Chunks
+from outweigh.samples.dense import DenseSamples, kurtosis_spacing
+from outweigh.samples.kernels import Transform
+from outweigh.samples.matrices import ArrayMoment, subtract_reference
+
+__all__ = ["ChunkedSamples"]
+
+# A variance this far below the squared mean is a difference of numbers that agree in six digits.
+_CANCELLED = 1e-6
+_NONE = np.empty(0, dtype=np.intp)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ChunkedSamples:
+    """Rows in chunks, seen through passes over them.
+
+    A pass brings home more than it was asked for where that costs nothing, and what is at hand is
+    not read again: the moments of the last few weights, the columns gathered so far, and the rows
+    whose weights changed.
+
+    Parameters
+    ----------
+    chunks : Chunks
+    transform : callable, optional
+        From raw rows to rows in units of the noise.
+    n_features : int
+        Columns after the transform.
+    keep : ndarray of bool, optional
+        The rows that count; all by default.
+    zeroed : ndarray of int
+        Rows, among those that count, that hold zeros instead of their values.
+    """
+
+    chunks: Chunks
+    n_features: int
+    transform: Transform | None = None
+    keep: NDArray[np.bool_] | None = None
+    zeroed: Indices = field(default_factory=lambda: _NONE)
+    _moments: MomentMemory = field(default_factory=MomentMemory, repr=False)
+    _columns: ColumnMemory = field(default_factory=ColumnMemory, repr=False)
+    _rows: RowMemory = field(default_factory=RowMemory, repr=False)
+    _forms: FormMemory = field(default_factory=FormMemory, repr=False)
+
+    @property
+    def n_samples(self) -> int:
+        """Number of rows n."""
+        return self._passes.n_samples
+
+    def mean(self, weights: Array) -> Array:
+        """Return mu_w = X'w."""
+        if weights.min() >= 0.0:
+            # Second moments at these weights are likely to be asked for next.
+            return self._sums(weights).first.copy()
+        own = self._passes.own(weights)
+        return self._passes.summed(kernels.mean, (self.transform,), own, "a weighted mean")[0]
+
+    def moment(
+        self,
+        weights: Array,
+        *,
+        centred: bool,
+        reference: Reference = 0.0,
+        mean: Array | None = None,
+        single_precision: bool = False,
+    ) -> MomentMatrix:
+        """Return S_w - R (centred) or M_w - R; always summed in float64."""
+        del mean, single_precision
+        sums = self._sums(weights)
+        centre = sums.first if centred else None
+        if not self._holds_pairs:
+            size = max(1, self.chunks.budget // (16 * self.n_features))
+            return ChunkedMoment(self, weights, centre, reference, sums.diagonal, size)
+        array = sums.second.copy()
+        if centre is not None:
+            array -= np.multiply.outer(centre, centre)
+        subtract_reference(array, reference, np.arange(self.n_features))
+        return ArrayMoment(array)
+
+    def quadratic(self, form: Form, drift: Array | None = None) -> Array:
+        """Return x_i'Zx_i - x_i'b for every row."""
+        support = form.support()
+        if drift is not None:
+            support = np.union1d(support, np.flatnonzero(drift))
+        held = self._columns.on(support, self.zeroed)
+        if held is not None:
+            local = None if drift is None else drift[support]
+            return DenseSamples(held).quadratic(form.on(support), local)
+        foreseen = self._forms.find(form, drift)
+        if foreseen is not None:
+            foreseen[self.zeroed] = 0.0
+            return foreseen
+        shared = (self.transform, form, drift)
+        return self._passes.per_row(
+            kernels.quadratic, shared, self._passes.own(), "a quadratic form"
+        )
+
+    def project(self, vectors: Array) -> Array:
+        """Return X V."""
+        support = np.flatnonzero(vectors if vectors.ndim == 1 else vectors.any(axis=1))
+        if 2 * support.size <= self.n_features:
+            self._gather(support)
+        held = self._columns.on(support, self.zeroed)
+        if held is not None:
+            return np.asarray(held @ vectors[support])
+        shared = (self.transform, vectors)
+        shape = vectors.shape[1:]
+        return self._passes.per_row(
+            kernels.project, shared, self._passes.own(), "a projection", shape
+        )
+
+    def columns(self, indices: Indices) -> DenseSamples | ChunkedSamples:
+        """Return the same rows on the named columns: in memory if they fit the budget."""
+        self._gather(indices)
+        held = self._columns.on(indices, self.zeroed)
+        if held is not None:
+            return DenseSamples(held)
+        own = [(loader,) for loader in self._passes.loaders()]
+        sizes = tuple(int(size) for size in np.diff(self._passes.bounds()))
+        shape = (sizes, int(indices.size))
+        derived = self.chunks.derived(kernels.columns, (self.transform, indices), own, shape)
+        return ChunkedSamples(derived, int(indices.size))
+
+    def at_hand(self) -> DenseSamples | ChunkedSamples:
+        """Return the same samples in memory if they fit the budget, else themselves."""
+        if 8 * self.n_samples * self.n_features > self.chunks.budget:
+            return self
+        return self.columns(np.arange(self.n_features))
+
+    def without(self, rows: Indices) -> ChunkedSamples:
+        """Return the samples with zeros in some rows, whose weights must be zero from now on."""
+        return replace(self, zeroed=np.sort(rows))
+
+    def take_rows(self, rows: Indices) -> DenseSamples | ChunkedSamples:
+        """Return some rows alone, in the order they have, huge values clipped."""
+        if rows.size and self._rows.missing(rows).size == 0:
+            return DenseSamples(self._rows.on(np.sort(rows)))
+        counted = np.arange(sum(self.chunks.sizes))
+        keep = np.zeros(counted.size, dtype=np.bool_)
+        keep[(counted if self.keep is None else counted[self.keep])[np.sort(rows)]] = True
+        clipped = kernels.Clipped(self.transform)
+        columns = self._columns.of_rows(np.sort(rows))
+        return ChunkedSamples(self.chunks, self.n_features, clipped, keep, _columns=columns)
+
+    def variances(self, weights: Array, columns: Indices | None = None) -> Array:
+        """Return the weighted variance of each column, or of the named ones."""
+        sums = self._sums(weights)
+        found = sums.diagonal - sums.first**2
+        if np.any(found < _CANCELLED * sums.first**2):
+            # The origin is so far away that squares about it have lost their digits.
+            shared = (self.transform, sums.first)
+            own = self._passes.own(weights)
+            found = self._passes.summed(kernels.spread, shared, own, "variances about the mean")[0]
+        return found if columns is None else found[columns]
+
+    def typical_kurtosis(self, weights: Array) -> float:
+        """Return the median over columns of the weighted kurtosis; 3 for Gaussian features."""
+        return self._sums(weights).typical_kurtosis(kurtosis_spacing(self.n_features))
+
+    def squared_distances(self, centre: Array, foresee: Foresight | None = None) -> Array:
+        """Return |x_i - centre|^2 for every row, and find what is foreseen in the same pass."""
+        foresee = Foresight() if foresee is None else foresee
+        if foresee.form is not None:
+            both = self._passes.per_row(
+                kernels.distances_and_form,
+                (self.transform, centre, foresee.form, foresee.drift),
+                self._passes.own(),
+                "squared distances, a quadratic form",
+                (2,),
+            )
+            self._forms.remember(foresee.form, foresee.drift, both[:, 1].copy())
+            return both[:, 0].copy()
+        radius_sq, weights = foresee.radius_sq, foresee.weights
+        shared = (self.transform, centre, radius_sq, *self._what_to_sum)
+        own: Sequence[Sequence[object]]
+        if weights is None:
+            own = [(loader, None) for loader in self._passes.loaders()]
+        else:
+            own = self._passes.own(weights)
+        found = np.empty(self.n_samples)
+        total = self._passes.fill(kernels.distances, shared, own, "squared distances", found)
+        if radius_sq is not None and weights is not None:
+            kept = np.where(found <= radius_sq, weights, 0.0)
+            self._moments.remember(kept, MomentSums(*total), self.chunks.budget)
+        return found
+
+    def learn(self, weights: Array, sums: MomentSums) -> None:
+        """Take note of the moments at some weights, which were found by another pass."""
+        self._moments.remember(weights, sums, self.chunks.budget)
+
+    def foresee(self, what: Foresight) -> None:
+        """Take note of columns and rows; make one pass for the moments at several weights."""
+        if what.columns is not None:
+            self._columns.likely = what.columns
+        if what.rows is not None:
+            missing = self._rows.missing(what.rows)
+            fit = self._fit(missing)
+            self._rows.wanted = missing if fit else _NONE
+        if what.several is not None and self._holds_pairs:
+            self._foresee_moments(what.several())
+
+    def _foresee_moments(self, several: Sequence[Array]) -> None:
+        wanted = [weights for weights in several if self._moments.find(weights) is None]
+        if len(wanted) < 2 or self._hold_changes(wanted):
+            return
+        if (1 + len(wanted)) * 8 * self.n_features**2 > self.chunks.budget:
+            # They would be forgotten before they are asked for.
+            return
+        shared = (self.transform, *self._what_to_sum)
+        own = self._passes.own(np.stack(wanted, axis=1))
+        total = self._passes.summed(kernels.several_moment_sums, shared, own, "second moments")
+        each = len(total) // len(wanted)
+        for i, weights in enumerate(wanted):
+            sums = MomentSums(*total[i * each : (i + 1) * each])
+            self._moments.remember(weights, sums, self.chunks.budget)
+
+    def rescaled(self, factor: Array) -> ChunkedSamples:
+        """Return the same rows with every column divided by its factor; what is known stays so."""
+        return replace(
+            self,
+            transform=kernels.Divided(self.transform, factor),
+            _moments=self._moments.divided(factor, kurtosis_spacing(self.n_features)),
+            _columns=self._columns.divided(factor),
+            _rows=self._rows.divided(factor),
+            _forms=FormMemory(),
+        )
+
+    def moment_rows(self, weights: Array, indices: Indices) -> Array:
+        """Return the named rows of X'diag(w)X by a pass."""
+        shared = (self.transform, indices)
+        return self._passes.summed(
+            kernels.moment_rows, shared, self._passes.own(weights), "second moments"
+        )[0]
+
+    def moment_block(self, weights: Array, indices: Indices) -> Array:
+        """Return the block of X'diag(w)X on the named coordinates."""
+        shared = (self.transform, indices)
+        return self._passes.summed(
+            kernels.moment_block, shared, self._passes.own(weights), "second moments"
+        )[0]
+
+    def moment_product(self, weights: Array, vectors: Array) -> Array:
+        """Return X'diag(w)X V by a pass."""
+        shared = (self.transform, vectors)
+        own = self._passes.own(weights)
+        return self._passes.summed(kernels.moment_product, shared, own, "a product of moments")[0]
+
+    @property
+    def _passes(self) -> Passes:
+        return Passes(
+            self.chunks, self.n_features, self.transform, self.keep, self.zeroed, self._rows
+        )
+
+    @property
+    def _holds_pairs(self) -> bool:
+        return 8 * self.n_features**2 <= self.chunks.budget
+
+    @property
+    def _what_to_sum(self) -> tuple[bool, int]:
+        return self._holds_pairs, kurtosis_spacing(self.n_features)
+
+    def _sums(self, weights: Array) -> MomentSums:
+        known = self._moments.find(weights)
+        if known is not None:
+            return known
+        known = self._changed_sums(weights)
+        summed = known is None
+        if known is None:
+            shared = (self.transform, *self._what_to_sum)
+            own = self._passes.own(weights)
+            known = MomentSums(
+                *self._passes.summed(kernels.moment_sums, shared, own, "second moments")
+            )
+        self._moments.remember(weights, known, self.chunks.budget, summed=summed)
+        return known
+
+    def _changed_sums(self, weights: Array) -> MomentSums | None:
+        """Return moments from known ones and the rows whose weights changed, if those fit."""
+        near = self._moments.nearest(weights) if self._holds_pairs else None
+        if near is None or not self._hold_changes([weights]):
+            return None
+        (factor, moves, moved), sums = near
+        rows = np.flatnonzero(moved)
+        if rows.size == 0:
+            return sums.scaled(factor)
+        held = self._rows.on(rows)
+        return sums.changed(factor, held, moves[rows], kurtosis_spacing(self.n_features))
+
+    def _hold_changes(self, wanted: Sequence[Array]) -> bool:
+        """Gather the rows that weights differ in from known ones; False where they do not fit."""
+        moved = np.zeros(self.n_samples, dtype=np.bool_)
+        for weights in wanted:
+            near = self._moments.nearest(weights)
+            if near is None:
+                return False
+            moved |= near[0][2]
+        missing = self._rows.missing(np.flatnonzero(moved))
+        if not self._fit(missing):
+            return False
+        if missing.size:
+            self._rows.add(missing, self._passes.whole_rows(missing))
+        return True
+
+    def _fit(self, rows: Indices) -> bool:
+        """Whether there is room for so many whole rows."""
+        return 8 * self.n_features * rows.size <= self.chunks.budget - self._rows.n_bytes
+
+    def _gather(self, indices: Indices) -> None:
+        """Bring columns home unless they are there or do not fit."""
+        missing = self._columns.missing(indices)
+        room = self.chunks.budget - self._columns.n_bytes
+        each = 8 * self.n_samples
+        if missing.size == 0 or each * missing.size > room:
+            return
+        # As many again, where they leave a quarter of the room.
+        spare = min(missing.size, 3 * room // (4 * each) - missing.size)
+        if spare > 0:
+            missing = np.union1d(missing, self._columns.next_beside(missing, spare))
+        shared = (self.transform, missing)
+        purpose = f"{missing.size} columns"
+        # With the values of all rows: which of them hold zeros may change.
+        own = replace(self._passes, zeroed=_NONE).own()
+        self._columns.add(
+            missing, self._passes.per_row(kernels.columns, shared, own, purpose, missing.shape)
+        )

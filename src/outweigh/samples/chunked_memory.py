@@ -1,0 +1,294 @@
+"""What passes over chunked rows have brought home, so that it is not read again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from outweigh.forms import Form
+from outweigh.protocols import Array, Indices
+from outweigh.samples.dense import median_kurtosis
+from outweigh.samples.second_moment import Change, change_between, second_moment
+
+__all__ = ["ColumnMemory", "FormMemory", "MomentMemory", "MomentSums", "RowMemory"]
+
+# Weights whose moments are remembered: the reference, and those of the last two rounds.
+_REMEMBERED = 5
+# A sum of squares that falls below this share of what it was has lost too many of its digits.
+_CANCELLED = 1e-5
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MomentSums:
+    """Weighted sums of x, of x x' (or its diagonal), and of x^3 and x^4 in some columns."""
+
+    first: Array
+    second: Array
+    third: Array
+    fourth: Array
+
+    @property
+    def diagonal(self) -> Array:
+        """The weighted sums of squares."""
+        return self.second if self.second.ndim == 1 else np.diagonal(self.second)
+
+    def scaled(self, factor: float) -> MomentSums:
+        """Return the sums for weights `factor` times as large."""
+        if factor == 1.0:
+            return self
+        return MomentSums(
+            self.first * factor, self.second * factor, self.third * factor, self.fourth * factor
+        )
+
+    def changed(self, factor: float, rows: Array, moves: Array, spacing: int) -> MomentSums | None:
+        """Return the sums for weights `factor` times as large but for some rows.
+
+        Parameters
+        ----------
+        factor : float
+        rows : ndarray of shape (m, d)
+            The rows whose weights change by more.
+        moves : ndarray of shape (m,)
+            By how much more.
+        spacing : int
+            Between the columns of the third and fourth powers.
+
+        Returns
+        -------
+        MomentSums or None
+            None where the difference would cancel.
+        """
+        second = factor * self.second
+        for sign in (1.0, -1.0):
+            chosen = sign * moves > 0
+            if chosen.any():
+                second += sign * second_moment(rows[chosen], np.abs(moves[chosen]), np.float64)
+        if np.any(np.diagonal(second) <= _CANCELLED * factor * self.diagonal):
+            return None
+        part = rows[:, ::spacing]
+        cubes = part**3
+        return MomentSums(
+            factor * self.first + moves @ rows,
+            second,
+            factor * self.third + moves @ cubes,
+            factor * self.fourth + moves @ (cubes * part),
+        )
+
+    def shifted(self, shift: Array, total: float, spacing: int) -> MomentSums:
+        """Return the sums of rows to which a vector is added.
+
+        Parameters
+        ----------
+        shift : ndarray of shape (d,)
+            Not much longer than rows are spread: sums about a far point lose digits.
+        total : float
+            The sum of the weights.
+        spacing : int
+            Between the columns of the third and fourth powers.
+        """
+        if not shift.any():
+            return self
+        first, some = self.first, shift[::spacing]
+        if self.second.ndim == 1:
+            second = self.second + 2.0 * shift * first + total * shift**2
+        else:
+            cross = np.multiply.outer(shift, first)
+            second = self.second + cross + cross.T + total * np.multiply.outer(shift, shift)
+        one, two, three = first[::spacing], self.diagonal[::spacing], self.third
+        third = three + 3.0 * some * two + 3.0 * some**2 * one + total * some**3
+        fourth = (
+            self.fourth
+            + 4.0 * some * three
+            + 6.0 * some**2 * two
+            + 4.0 * some**3 * one
+            + total * some**4
+        )
+        return MomentSums(first + total * shift, second, third, fourth)
+
+    def divided(self, factor: Array, spacing: int) -> MomentSums:
+        """Return the sums of rows whose columns are divided by a factor."""
+        some = factor[::spacing]
+        squares = factor**2 if self.second.ndim == 1 else np.multiply.outer(factor, factor)
+        return MomentSums(
+            self.first / factor, self.second / squares, self.third / some**3, self.fourth / some**4
+        )
+
+    def typical_kurtosis(self, spacing: int) -> float:
+        """Return the median kurtosis of every `spacing`-th column, for weights of sum one."""
+        m = self.first[::spacing]
+        raw = self.diagonal[::spacing]
+        second = raw - m**2
+        fourth = self.fourth - 4.0 * m * self.third + 6.0 * m**2 * raw - 3.0 * m**4
+        return median_kurtosis(second, fourth)
+
+
+@dataclass(slots=True, eq=False)
+class MomentMemory:
+    """The moments of a few weights, and whether they were summed over all rows."""
+
+    _entries: list[tuple[Array, MomentSums, bool]] = field(default_factory=list)
+
+    def find(self, weights: Array) -> MomentSums | None:
+        """Return the moments of these weights if those of a multiple of them are known."""
+        total = float(weights.sum())
+        for known, sums, _ in self._entries:
+            size = float(known.sum())
+            if size == 0.0 or total <= 0.0:
+                continue
+            factor = total / size
+            if np.array_equal(known, weights) or np.all(
+                np.abs(weights - factor * known) <= 1e-14 * weights.max()
+            ):
+                return sums.scaled(factor)
+        return None
+
+    def nearest(self, weights: Array) -> tuple[Change, MomentSums] | None:
+        """Return what changes from the known weights that fewest rows differ from, and their sums.
+
+        Only sums over all rows count: errors of rounding must not pile up over many changes.
+        """
+        best: tuple[Change, MomentSums] | None = None
+        fewest = weights.size
+        for known, sums, summed in self._entries:
+            if summed and weights.min() >= 0.0:
+                change = change_between(weights, known)
+                count = int(np.count_nonzero(change[2]))
+                if count < fewest and change[0] > 0.0:
+                    best, fewest = (change, sums), count
+        return best
+
+    def divided(self, factor: Array, spacing: int) -> MomentMemory:
+        """Return what is known of rows whose columns are divided by a factor."""
+        return MomentMemory([(w, sums.divided(factor, spacing), s) for w, sums, s in self._entries])
+
+    def remember(
+        self, weights: Array, sums: MomentSums, budget: int, *, summed: bool = True
+    ) -> None:
+        """Keep the moments of these weights; the first of all and the last few stay.
+
+        Their matrices together take no more than `budget` bytes, except that the last always stays.
+        """
+        self._entries.append((weights.copy(), sums, summed))
+        allowed = int(np.clip(budget // max(sums.second.nbytes, 1), 1, _REMEMBERED))
+        while len(self._entries) > allowed:
+            del self._entries[1 if allowed > 1 else 0]
+
+
+@dataclass(slots=True, eq=False)
+class ColumnMemory:
+    """Columns gathered so far, with the values of all rows, and those likely to be next."""
+
+    _indices: Indices = field(default_factory=lambda: np.empty(0, dtype=np.intp))
+    _array: NDArray[np.float64] | None = None
+    likely: Indices = field(default_factory=lambda: np.empty(0, dtype=np.intp))
+
+    @property
+    def n_bytes(self) -> int:
+        """Memory in use."""
+        return 0 if self._array is None else self._array.nbytes
+
+    def missing(self, indices: Indices) -> Indices:
+        """Return the columns that are not here."""
+        return np.setdiff1d(indices, self._indices)
+
+    def next_beside(self, missing: Indices, count: int) -> Indices:
+        """Return up to `count` columns that are not here and likely to be asked for next."""
+        new = ~np.isin(self.likely, self._indices) & ~np.isin(self.likely, missing)
+        return self.likely[new][:count]
+
+    def on(self, indices: Indices, zeroed: Indices) -> Array | None:
+        """Return the named columns if all are here, with zeros in some rows."""
+        if self._array is None or self.missing(indices).size:
+            return None
+        order = np.argsort(self._indices, kind="stable")
+        places = order[np.searchsorted(self._indices, indices, sorter=order)]
+        if not np.array_equal(places, np.arange(self._indices.size)):
+            found = np.take(self._array, places, axis=1)
+        elif zeroed.size:
+            found = self._array.copy()
+        else:
+            return self._array
+        found[zeroed] = 0.0
+        return found
+
+    def add(self, indices: Indices, array: Array) -> None:
+        """Keep further columns."""
+        if self._array is None:
+            self._indices, self._array = indices, array
+        else:
+            self._indices = np.concatenate([self._indices, indices])
+            self._array = np.concatenate([self._array, array], axis=1)
+
+    def of_rows(self, rows: Indices) -> ColumnMemory:
+        """Return the same columns of some rows alone."""
+        part = None if self._array is None else self._array[rows]
+        return ColumnMemory(self._indices, part)
+
+    def divided(self, factor: Array) -> ColumnMemory:
+        """Return the columns divided by their factors."""
+        part = None if self._array is None else self._array / factor[self._indices]
+        return ColumnMemory(self._indices, part)
+
+
+@dataclass(slots=True, eq=False)
+class RowMemory:
+    """Whole rows gathered so far: those whose weights change.
+
+    Nearly all rows keep a common multiple of their weight throughout a fit. Moments at new weights
+    follow from known ones and from the other rows alone.
+    """
+
+    _indices: Indices = field(default_factory=lambda: np.empty(0, dtype=np.intp))
+    _array: NDArray[np.float64] | None = None
+    wanted: Indices = field(default_factory=lambda: np.empty(0, dtype=np.intp))
+
+    @property
+    def n_bytes(self) -> int:
+        """Memory in use."""
+        return 0 if self._array is None else self._array.nbytes
+
+    def missing(self, indices: Indices) -> Indices:
+        """Return the rows that are not here, in increasing order."""
+        return np.setdiff1d(indices, self._indices)
+
+    def on(self, indices: Indices) -> Array:
+        """Return rows that are here."""
+        assert self._array is not None
+        return np.asarray(self._array[np.searchsorted(self._indices, indices)])
+
+    def add(self, indices: Indices, array: Array) -> None:
+        """Keep further rows, given in increasing order; some of them may be here."""
+        if self._array is None:
+            self._indices, self._array = indices, array
+            return
+        new = ~np.isin(indices, self._indices)
+        indices, array = indices[new], array[new]
+        places = np.searchsorted(self._indices, indices)
+        self._array = np.insert(self._array, places, array, axis=0)
+        self._indices = np.insert(self._indices, places, indices)
+
+    def divided(self, factor: Array) -> RowMemory:
+        """Return the rows with their columns divided by a factor."""
+        return RowMemory(self._indices, None if self._array is None else self._array / factor)
+
+
+@dataclass(slots=True, eq=False)
+class FormMemory:
+    """The values of the last quadratic form that was foreseen."""
+
+    _last: tuple[Form, Array | None, Array] | None = None
+
+    def find(self, form: Form, drift: Array | None) -> Array | None:
+        """Return a copy of the values if they are those of this form."""
+        if self._last is None or self._last[0] is not form:
+            return None
+        _, known, values = self._last
+        if known is None or drift is None:
+            return values.copy() if known is drift else None
+        return values.copy() if np.array_equal(known, drift) else None
+
+    def remember(self, form: Form, drift: Array | None, values: Array) -> None:
+        """Keep the values of a form."""
+        self._last = form, drift, values

@@ -1,0 +1,324 @@
+"""Samples held in memory as a NumPy array."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from outweigh.forms import Form
+from outweigh.protocols import Array, Foresight, Indices, MomentMatrix, Reference
+from outweigh.samples.matrices import ArrayMoment, BlockedMoment, subtract_reference
+from outweigh.samples.screened import ScreenedMoment, SharedMoment, TiledMoment
+from outweigh.samples.second_moment import (
+    LastSecondMoment,
+    SecondMoments,
+    block_rows,
+    second_moment,
+)
+
+__all__ = ["INFINITE", "DenseSamples", "kurtosis_spacing", "median_kurtosis"]
+
+INFINITE = 1e100
+"""Values beyond it, in units of the noise, are as good as infinite."""
+
+# By default moment matrices may take this many times the memory of X, and never less than so many
+# bytes: a small matrix is held however short X is.
+_TIMES_X = 2
+_ALWAYS = 64 * 2**20
+_BLOCK_SIZE = 512
+# Values combined at once where a temporary of the size of X would be wasteful: they stay in cache.
+_CHUNK = 1 << 15
+# Entries of a form up to which it is quicker to add up their products one by one.
+_FEW_ENTRIES = 4
+# Multiplications above which changing the last moment matrix beats summing a new one.
+_UPDATE_ABOVE = 5e7
+# What a sum of n products in single precision loses, relative to the largest diagonal entry: each
+# rounds by 2^-24 and errors add up like sqrt(n) at most; a tenfold margin on what is seen.
+_SINGLE_ROUNDING = 2.0**-20
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DenseSamples:
+    """The rows of an (n, d) float64 array, seen through reductions.
+
+    Parameters
+    ----------
+    array : ndarray of shape (n, d)
+        Not copied and never written to.
+    memory_budget : int, optional
+        Bytes that moment matrices may take. A d x d array that does not fit is never made: passes
+        then run over tiles of it. By default twice the size of X, and at least 64 MiB.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> samples = DenseSamples(np.array([[0.0, 2.0], [2.0, 0.0]]))
+    >>> samples.mean(np.array([0.5, 0.5]))
+    array([1., 1.])
+    >>> samples.moment(np.array([0.5, 0.5]), centred=True).restrict(np.arange(2))
+    array([[ 1., -1.],
+           [-1.,  1.]])
+    """
+
+    array: NDArray[np.float64]
+    memory_budget: int | None = None
+    _known: SecondMoments = field(default_factory=SecondMoments, init=False, repr=False)
+    _screen: LastSecondMoment = field(default_factory=LastSecondMoment, init=False, repr=False)
+    _spare: LastSecondMoment = field(default_factory=LastSecondMoment, init=False, repr=False)
+    _mean: list[tuple[Array, Array]] = field(default_factory=list, init=False, repr=False)
+
+    @property
+    def n_samples(self) -> int:
+        """Number of rows n."""
+        return int(self.array.shape[0])
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns d."""
+        return int(self.array.shape[1])
+
+    def mean(self, weights: Array) -> Array:
+        """Return mu_w = X'w."""
+        last = self._mean[0] if self._mean else None
+        if last is None or not np.array_equal(last[0], weights):
+            last = weights.copy(), np.asarray(weights @ self.array)
+            self._mean[:] = [last]
+        return last[1].copy()
+
+    def moment(
+        self,
+        weights: Array,
+        *,
+        centred: bool,
+        reference: Reference = 0.0,
+        mean: Array | None = None,
+        single_precision: bool = False,
+    ) -> MomentMatrix:
+        """Return S_w - R (centred) or M_w - R as a moment matrix.
+
+        Parameters
+        ----------
+        weights : ndarray of shape (n,)
+        centred : bool
+            Subtract mu_w mu_w'.
+        reference : float or ndarray
+            The reference R.
+        mean : ndarray of shape (d,), optional
+            mu_w when it is known already.
+        single_precision : bool, default=False
+            Return a `ScreenedMoment`: summed in float32, in half the time, with a way to read any
+            part in float64. Where the moments are known in float64, those.
+        """
+        if centred and mean is None:
+            mean = self.mean(weights)
+        mean = mean if centred else None
+        exact = BlockedMoment(self.array, weights, mean, reference, _BLOCK_SIZE)
+        if single_precision:
+            known = self._known.find(weights)
+            if known is None:
+                return self._screened(weights, mean, reference, exact)
+            self._finish(known, mean, reference)
+            return ArrayMoment(known)
+        if not self._holds(np.float64):
+            return exact
+        if self.remembers_moments:
+            array = self._known.get(self.array, weights)
+        else:
+            array = second_moment(self.array, weights, np.float64)
+        self._finish(array, mean, reference)
+        return ArrayMoment(array)
+
+    @property
+    def remembers_moments(self) -> bool:
+        """Whether moments in float64 that were asked for once cost little from then on."""
+        # What is remembered beside the matrix is small beside X, or not worth its memory; and
+        # where a sum is quick, finding out what changed is not.
+        if self.n_samples * self.n_features**2 <= _UPDATE_ABOVE:
+            return False
+        return 4 * self.n_features <= self.n_samples and self._holds(np.float64)
+
+    def _screened(
+        self, weights: Array, mean: Array | None, reference: Reference, exact: BlockedMoment
+    ) -> ScreenedMoment:
+        screen: SharedMoment | TiledMoment
+        source = self._source_for(weights) if self._holds(np.float32) else None
+        if source is not None:
+            second = source.shared(self.array, weights, np.float32)
+            largest = float(np.diagonal(second).max())
+            screen = SharedMoment(source, mean, reference, source.version)
+        else:
+            root = np.empty(self.array.shape, dtype=np.float32)
+            for rows in self._chunks():
+                part = self.array[rows] if mean is None else self.array[rows] - mean
+                np.multiply(
+                    part,
+                    np.sqrt(weights[rows, None]),
+                    out=root[rows],
+                    dtype=np.float64,
+                    casting="same_kind",
+                )
+            largest = float(np.einsum("ij,ij->j", root, root).max())
+            screen = TiledMoment(root, reference)
+        largest += float(np.max(np.abs(reference)))
+        return ScreenedMoment(screen, exact, _SINGLE_ROUNDING * largest)
+
+    def _source_for(self, weights: Array) -> LastSecondMoment | None:
+        """Return which remembered matrix to change to these weights; None sums them in tiles.
+
+        A descent over a loose set of weights ends far from its start, and the next one sets out
+        from there again: the matrix of the start is worth keeping.
+        """
+        if not self._screen.keeps_from(weights, np.float32):
+            return self._screen
+        # Beside many rows a second matrix is small.
+        return self._spare if 2 * self.n_features <= self.n_samples else None
+
+    def _finish(
+        self, array: NDArray[np.floating], mean: Array | None, reference: Reference
+    ) -> None:
+        """Turn M_w into S_w - R or M_w - R in place."""
+        if mean is not None:
+            short = mean.astype(array.dtype)
+            for start in range(0, self.n_features, _BLOCK_SIZE):
+                rows = slice(start, start + _BLOCK_SIZE)
+                array[rows] -= short[rows, None] * short
+        if np.ndim(reference) == 0:
+            array.reshape(-1)[:: self.n_features + 1] -= reference
+        else:
+            subtract_reference(array, reference, np.arange(self.n_features))
+
+    def _holds(self, dtype: type[np.floating]) -> bool:
+        """Whether a moment matrix, and the scaled rows that it is summed from, fit the budget."""
+        budget = self.memory_budget
+        if budget is None:
+            budget = max(_TIMES_X * self.array.nbytes, _ALWAYS)
+        rows = self.n_features + block_rows(self.n_samples, self.n_features)
+        return np.dtype(dtype).itemsize * self.n_features * rows <= budget
+
+    def _chunks(self, n_values: int = _CHUNK) -> Iterator[slice]:
+        """Yield runs of rows of about so many values."""
+        size = max(1, n_values // max(self.n_features, 1))
+        for start in range(0, self.n_samples, size):
+            yield slice(start, min(start + size, self.n_samples))
+
+    def quadratic(self, form: Form, drift: Array | None = None) -> Array:
+        """Return x_i'Zx_i - x_i'b for every row; b is zero unless a `drift` is given."""
+        result = np.zeros(self.n_samples) if drift is None else -self.project(drift)
+        if form.strengths.size:
+            result += (self.array @ form.directions) ** 2 @ form.strengths
+        if 0 < form.values.size <= _FEW_ENTRIES:
+            for row, col, value in zip(form.rows, form.cols, form.values, strict=True):
+                result += value * self.array[:, row] * self.array[:, col]
+        elif form.values.size:
+            result += self._sparse_quadratic(form)
+        return result
+
+    def _sparse_quadratic(self, form: Form) -> Array:
+        d = self.n_features
+        in_rows, in_cols = np.zeros((2, d), dtype=np.bool_)
+        in_rows[form.rows] = True
+        in_cols[form.cols] = True
+        rows, cols = np.flatnonzero(in_rows), np.flatnonzero(in_cols)
+        # A dense product wastes multiplications on zeros but runs a hundred times faster each.
+        if rows.size * cols.size > 100 * form.values.size:
+            return self._scattered_quadratic(form, rows, cols)
+        few, many = (form.rows, form.cols) if rows.size <= cols.size else (form.cols, form.rows)
+        if rows.size > cols.size:
+            rows, cols = cols, rows
+        # Gathering columns costs more than multiplying by some zeros.
+        whole = 4 * cols.size > d
+        block = np.zeros((d if whole else cols.size, rows.size))
+        place = many if whole else np.searchsorted(cols, many)
+        np.add.at(block, (place, np.searchsorted(rows, few)), form.values)
+        left = self.array if whole else np.take(self.array, cols, axis=1)
+        right = self.array if rows.size == d else np.take(self.array, rows, axis=1)
+        return np.asarray(np.einsum("ij,ij->i", left @ block, right))
+
+    def _scattered_quadratic(self, form: Form, rows: Indices, cols: Indices) -> Array:
+        """Return x_i'Ex_i for entries E in these rows and columns, most of them zero."""
+        places = np.searchsorted(rows, form.rows), np.searchsorted(cols, form.cols)
+        entries = sp.csr_array((form.values, places), shape=(rows.size, cols.size))
+        result = np.empty(self.n_samples)
+        # A sparse product reads columns: a few rows at a time are turned over within the cache.
+        for chunk in self._chunks(8 * _CHUNK):
+            part = self.array[chunk]
+            product = np.asarray(entries @ np.take(part, cols, axis=1).T)
+            np.einsum("ji,ij->i", product, np.take(part, rows, axis=1), out=result[chunk])
+        return result
+
+    def project(self, vectors: Array) -> Array:
+        """Return X V."""
+        return np.asarray(self.array @ vectors)
+
+    def columns(self, indices: Indices) -> DenseSamples:
+        """Return the same rows on the named columns, gathered."""
+        # Three times as quick as indexing, whose result is in Fortran order.
+        return DenseSamples(np.take(self.array, indices, axis=1), self.memory_budget)
+
+    def at_hand(self) -> DenseSamples:
+        """Return the same samples in memory: these."""
+        return self
+
+    def without(self, rows: Indices) -> DenseSamples:
+        """Return a copy with zeros in some rows."""
+        array = self.array.copy()
+        array[rows] = 0.0
+        return DenseSamples(array)
+
+    def take_rows(self, rows: Indices) -> DenseSamples:
+        """Return some rows alone, huge values clipped."""
+        return DenseSamples(np.clip(self.array[rows], -INFINITE, INFINITE))
+
+    def variances(self, weights: Array, columns: Indices | None = None) -> Array:
+        """Return the weighted variance of each column, or of the named ones."""
+        if columns is not None:
+            return self.columns(columns).variances(weights)
+        mean = self.mean(weights)
+        total = np.zeros(self.n_features)
+        for rows in self._chunks():
+            part = self.array[rows] - mean
+            total += weights[rows] @ np.square(part, out=part)
+        return total
+
+    def typical_kurtosis(self, weights: Array) -> float:
+        """Return the median over columns of the weighted kurtosis; 3 for Gaussian features.
+
+        Read off some 64 evenly spaced columns.
+        """
+        part = np.ascontiguousarray(self.array[:, :: kurtosis_spacing(self.n_features)])
+        squares = part - weights @ part
+        np.square(squares, out=squares)
+        second = weights @ squares
+        return median_kurtosis(second, weights @ np.square(squares, out=squares))
+
+    def squared_distances(self, centre: Array, foresee: Foresight | None = None) -> Array:
+        """Return |x_i - centre|^2 for every row; nothing is foreseen for rows in memory."""
+        del foresee
+        result = np.empty(self.n_samples)
+        with np.errstate(over="ignore"):
+            for rows in self._chunks():
+                part = self.array[rows] - centre
+                np.einsum("ij,ij->i", part, part, out=result[rows])
+        return result
+
+    def foresee(self, what: Foresight) -> None:
+        """Do nothing: rows in memory are read as often as need be."""
+
+    def rescaled(self, factor: Array) -> DenseSamples:
+        """Return the same rows with every column divided by its factor."""
+        return DenseSamples(self.array / factor, self.memory_budget)
+
+
+def kurtosis_spacing(n_features: int) -> int:
+    """Return how far apart the columns are that a typical kurtosis is read off: some 64 of them."""
+    return max(1, n_features // 64)
+
+
+def median_kurtosis(second: Array, fourth: Array) -> float:
+    """Return the median kurtosis, given central moments; 3 where nothing varies."""
+    varying = second > 0
+    return float(np.median(fourth[varying] / second[varying] ** 2)) if varying.any() else 3.0

@@ -1,0 +1,198 @@
+"""X as the user gave it, and rows that are in memory as a NumPy array.
+
+Everything an estimator asks of raw rows is here; whatever the kind, the answers are the same. Rows
+on disk or on a cluster are in `outweigh.samples.chunked_rows`, a sparse matrix in
+`outweigh.samples.sparse_rows`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from outweigh.protocols import Array, Indices, Samples
+from outweigh.samples.dense import DenseSamples
+from outweigh.samples.early import Early, Expect
+from outweigh.samples.parts import Accepted, Accepts, accept_slices
+from outweigh.samples.sparse import row_slices
+
+__all__ = [
+    "Affine",
+    "ArrayRows",
+    "Overview",
+    "Rows",
+]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Overview:
+    """What one look at all rows tells.
+
+    Attributes
+    ----------
+    first : ndarray of shape (d,)
+        The first row.
+    varies : ndarray of bool, shape (d,)
+        The columns that are not constant.
+    keys : ndarray of shape (n,)
+        The rows along a given direction, up to a common constant.
+    early : Early, optional
+        More, where a second look at all rows would cost a pass.
+    """
+
+    first: Array
+    varies: NDArray[np.bool_]
+    keys: Array
+    early: Early | None = None
+
+
+class Affine(Protocol):
+    """A transform z = (x[columns] - origin) / scale, then z W where there is a whitener W."""
+
+    @property
+    def columns(self) -> Indices:
+        """The columns that are used."""
+        ...
+
+    @property
+    def origin(self) -> Array:
+        """What is subtracted from them."""
+        ...
+
+    @property
+    def scale(self) -> Array:
+        """What they are divided by."""
+        ...
+
+    @property
+    def whitener(self) -> Array | None:
+        """The matrix that rows are multiplied by at last, if any."""
+        ...
+
+
+class Rows(Protocol):
+    """The rows of X in the units of the user."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        ...
+
+    def overview(self, direction: Array, expect: Expect | None = None) -> Overview:
+        """Look at all rows once; refuse values that are not finite.
+
+        Parameters
+        ----------
+        direction : ndarray of shape (d,)
+        expect : callable, optional
+            Called with a few rows if answers to what will be asked next can be found meanwhile.
+        """
+        ...
+
+    def take(self, indices: Indices) -> Array:
+        """Return some rows."""
+        ...
+
+    def select(self, mask: NDArray[np.bool_]) -> Rows:
+        """Return the rows where a mask is true."""
+        ...
+
+    def part(self, indices: Indices) -> Rows:
+        """Return the rows of increasing indices alone; refuse values of any row not finite."""
+        ...
+
+    def accept(self, accepts: Accepts, origin: Array, weights: Array | None) -> Accepted:
+        """Return which rows a rule accepts, and their sums about an origin."""
+        ...
+
+    def samples(
+        self,
+        transform: Callable[[NDArray[np.floating]], Array],
+        d: int,
+        affine: Affine | None = None,
+    ) -> Samples:
+        """Return the rows as samples after a transform to d columns.
+
+        Parameters
+        ----------
+        transform : callable
+        d : int
+        affine : Affine, optional
+            What the transform does, for rows that it can be applied to implicitly.
+        """
+        ...
+
+    def map(self, function: Callable[[Array], Array]) -> Array:
+        """Return a function of every row, computed block by block."""
+        ...
+
+    @property
+    def n_passes(self) -> int | None:
+        """Passes made so far over data that is not in memory; None for data that is."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ArrayRows:
+    """Finite float64 rows in memory."""
+
+    array: NDArray[np.float64]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        n, d = self.array.shape
+        return n, d
+
+    @property
+    def n_passes(self) -> int | None:
+        """None: nothing is read but memory."""
+        return None
+
+    def overview(self, direction: Array, expect: Expect | None = None) -> Overview:
+        """Look at all rows once."""
+        del expect
+        X = self.array
+        varies = X[0] != X[-1]
+        alike = np.flatnonzero(~varies)
+        if alike.size:
+            # A closer look only where two rows agree.
+            varies[alike] = X[:, alike].max(axis=0) != X[:, alike].min(axis=0)
+        with np.errstate(over="ignore", invalid="ignore"):
+            keys = X @ direction if varies.all() else X[:, varies] @ direction[varies]
+        return Overview(X[0].copy(), varies, keys)
+
+    def take(self, indices: Indices) -> Array:
+        """Return some rows."""
+        return self.array[indices]
+
+    def select(self, mask: NDArray[np.bool_]) -> ArrayRows:
+        """Return the rows where a mask is true."""
+        return self if mask.all() else ArrayRows(self.array[mask])
+
+    def part(self, indices: Indices) -> ArrayRows:
+        """Return the rows of increasing indices alone."""
+        return ArrayRows(self.array[indices])
+
+    def accept(self, accepts: Accepts, origin: Array, weights: Array | None) -> Accepted:
+        """Return which rows a rule accepts, and their sums about an origin."""
+        slices = ((part, self.array[part]) for part in row_slices(*self.shape))
+        return accept_slices(slices, self.shape[0], accepts, origin, weights)
+
+    def samples(
+        self,
+        transform: Callable[[NDArray[np.floating]], Array],
+        d: int,
+        affine: Affine | None = None,
+    ) -> DenseSamples:
+        """Return the rows as samples after a transform."""
+        del d, affine
+        return DenseSamples(transform(self.array))
+
+    def map(self, function: Callable[[Array], Array]) -> Array:
+        """Return a function of every row."""
+        return function(self.array)

@@ -1,0 +1,146 @@
+"""X as a scipy.sparse matrix or array, which is never made dense as a whole."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from outweigh.protocols import Array, Indices
+from outweigh.samples.chunked import ChunkedSamples
+from outweigh.samples.chunks import SlicedChunks
+from outweigh.samples.early import Expect
+from outweigh.samples.parts import Accepted, Accepts, accept_slices
+from outweigh.samples.rows import Affine, Overview
+from outweigh.samples.sparse import SparseSamples, dense_budget, row_slices
+
+__all__ = ["SparseRows"]
+
+# Products with an origin farther out, in units of the noise, would cost second moments more than
+# four of their sixteen digits.
+_FAR = 100.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SparseRows:
+    """Finite rows of a sparse matrix; see `SparseRows.of`."""
+
+    matrix: Any
+
+    @classmethod
+    def of(cls, matrix: Any) -> SparseRows:
+        """Return the rows of a float64 matrix in CSR format, checked.
+
+        Parameters
+        ----------
+        matrix : csr_matrix or csr_array of shape (n, d)
+            Not written to: places named twice are added up in a copy.
+        """
+        if not matrix.has_canonical_format:
+            matrix = matrix.copy()
+            matrix.sum_duplicates()
+        finite = np.isfinite(matrix.data)
+        if not finite.all():
+            place = int(np.argmin(finite))
+            row = int(np.searchsorted(matrix.indptr, place, side="right")) - 1
+            raise ValueError(
+                f"X: holds NaN or infinity, first in row {row}, column "
+                f"{int(matrix.indices[place])}; drop or impute such rows before fit"
+            )
+        return cls(matrix)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        n, d = self.matrix.shape
+        return int(n), int(d)
+
+    @property
+    def n_passes(self) -> int | None:
+        """None: nothing is read but memory."""
+        return None
+
+    def overview(self, direction: Array, expect: Expect | None = None) -> Overview:
+        """Look at all rows once."""
+        del expect
+        X = self.matrix
+        varies = _dense_row(X.max(axis=0)) != _dense_row(X.min(axis=0))
+        with np.errstate(over="ignore", invalid="ignore"):
+            keys = X @ np.where(varies, direction, 0.0)
+        return Overview(_dense_row(X[:1]), varies, np.asarray(keys))
+
+    def take(self, indices: Indices) -> Array:
+        """Return some rows, dense."""
+        return np.asarray(self.matrix[indices].toarray())
+
+    def select(self, mask: NDArray[np.bool_]) -> SparseRows:
+        """Return the rows where a mask is true."""
+        return self if mask.all() else SparseRows(self.matrix[np.flatnonzero(mask)])
+
+    def part(self, indices: Indices) -> SparseRows:
+        """Return the rows of increasing indices alone."""
+        return SparseRows(self.matrix[indices])
+
+    def accept(self, accepts: Accepts, origin: Array, weights: Array | None) -> Accepted:
+        """Return which rows a rule accepts, and their sums about an origin."""
+        slices = ((part, self.matrix[part].toarray()) for part in row_slices(*self.shape))
+        return accept_slices(slices, self.shape[0], accepts, origin, weights)
+
+    def samples(
+        self,
+        transform: Callable[[NDArray[np.floating]], Array],
+        d: int,
+        affine: Affine | None = None,
+    ) -> SparseSamples | ChunkedSamples:
+        """Return the rows as samples after a transform.
+
+        Origin and scale are applied implicitly. What is not sparse after the transform, or would
+        lose digits so, is made dense a slice at a time.
+        """
+        if affine is not None and affine.whitener is None:
+            shift = affine.origin / affine.scale
+            if np.all(np.abs(shift) <= _FAR):
+                return SparseSamples(_divided(self.matrix, affine.columns, affine.scale), shift)
+        n = self.shape[0]
+        sizes = tuple(rows.stop - rows.start for rows in row_slices(*self.shape))
+        chunks = SlicedChunks(_Slices(self.matrix), sizes, dense_budget(n, d))
+        return ChunkedSamples(chunks, d, transform)
+
+    def map(self, function: Callable[[Array], Array]) -> Array:
+        """Return a function of every row, of one dense slice after the other."""
+        parts = [function(self.matrix[rows].toarray()) for rows in row_slices(*self.shape)]
+        return np.concatenate(parts)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Slices:
+    """A sparse matrix that answers slices as an array on disk would."""
+
+    matrix: Any
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        n, d = self.matrix.shape
+        return int(n), int(d)
+
+    def __getitem__(self, rows: slice) -> NDArray[Any]:
+        return np.asarray(self.matrix[rows].toarray())
+
+
+def _divided(matrix: Any, columns: Indices, scale: Array) -> Any:
+    """Return the named columns divided by their scales; the matrix itself where nothing changes."""
+    if columns.size != matrix.shape[1]:
+        matrix = matrix[:, columns]
+    if np.all(scale == 1.0):
+        return matrix
+    divided = matrix.copy()
+    with np.errstate(over="ignore"):
+        divided.data /= scale[divided.indices]
+    return divided
+
+
+def _dense_row(row: Any) -> Array:
+    return np.asarray(row.toarray(), dtype=np.float64).ravel()

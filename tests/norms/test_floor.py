@@ -1,0 +1,200 @@
+"""The noise floor against drawing clean data and scoring it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from outweigh.norms import KyFan, LargestEntries, RowwiseLargest, VectorLargest
+from outweigh.norms.floor import largest_row, noise_floor
+from outweigh.protocols import Norm
+from tests.reference import norms as brute
+from tests.reference.noise import clean_scores
+
+Array = NDArray[np.float64]
+
+RowsOf = tuple[Norm, Callable[[Array], float], int, int]
+
+
+def rowwise(n: int, d: int, k: int) -> RowsOf:
+    return RowwiseLargest(k), lambda A: brute.rowwise_largest_sorted(A, k), n, d
+
+
+def entries(n: int, d: int, m: int) -> RowsOf:
+    return LargestEntries(m), lambda A: brute.largest_entries_sorted(A, m), n, d
+
+
+def spectral(n: int, d: int, rank: int) -> RowsOf:
+    return KyFan(rank), lambda A: float(np.sort(np.abs(np.linalg.eigvalsh(A)))[-rank:].sum()), n, d
+
+
+CASES = {
+    "F,1,1 n=200 d=10": rowwise(200, 10, 1),
+    "F,3,3 n=500 d=30": rowwise(500, 30, 3),
+    "F,10,10 n=400 d=40": rowwise(400, 40, 10),
+    "F,10,10 n=400 d=10": rowwise(400, 10, 10),
+    "F,5,5 n=100 d=60": rowwise(100, 60, 5),
+    "F,2 n=300 d=20": entries(300, 20, 2),
+    "F,32 n=500 d=30": entries(500, 30, 32),
+    "F,400 n=500 d=20": entries(500, 20, 400),
+    "spectral n=500 d=8": spectral(500, 8, 1),
+    "spectral n=500 d=40": spectral(500, 40, 1),
+    "spectral n=150 d=60": spectral(150, 60, 1),
+    "Ky Fan 2 n=400 d=10": spectral(400, 10, 2),
+    "Ky Fan 2 n=400 d=40": spectral(400, 40, 2),
+}
+REPETITIONS = 300
+# The median of 300 draws is off by 1.25 / sqrt(300) = 7 % of their spread, and the floor's own by
+# as much; the rest of the tolerance is for the floor.
+MEDIAN_TOLERANCE = 0.03
+every_case = pytest.mark.parametrize("name", CASES)
+
+
+@pytest.fixture(scope="module")
+def scores() -> dict[str, Array]:
+    return {
+        name: clean_scores(score, n, d, REPETITIONS, seed=i)
+        for i, (name, (_, score, n, d)) in enumerate(CASES.items())
+    }
+
+
+@every_case
+def test_the_median_is_that_of_clean_data(name: str, scores: dict[str, Array]) -> None:
+    norm, _, n, d = CASES[name]
+    noise = 2.5 * 1.25 * scores[name].std() / np.sqrt(REPETITIONS)
+    tolerance = MEDIAN_TOLERANCE * np.median(scores[name]) + noise
+    assert noise_floor(norm, n, d).median == pytest.approx(np.median(scores[name]), abs=tolerance)
+
+
+@every_case
+def test_the_upper_level_covers_clean_data(name: str, scores: dict[str, Array]) -> None:
+    # Of 300 samples 97 % lie below a true 0.99 quantile but for one chance in a thousand.
+    norm, _, n, d = CASES[name]
+    assert np.mean(scores[name] <= noise_floor(norm, n, d).upper) >= 0.97
+
+
+@every_case
+def test_the_upper_level_is_not_idle(name: str, scores: dict[str, Array]) -> None:
+    norm, _, n, d = CASES[name]
+    assert noise_floor(norm, n, d).upper <= 1.1 * scores[name].max()
+
+
+@every_case
+def test_the_floor_falls_as_samples_are_added(name: str) -> None:
+    norm, _, n, d = CASES[name]
+    medians = [noise_floor(norm, factor * n, d).median for factor in (1, 1.5, 2, 4, 16)]
+    assert medians == sorted(medians, reverse=True)
+
+
+@every_case
+def test_the_floor_rises_over_small_steps_in_n_by_no_more_than_the_noise_of_its_draws(
+    name: str,
+) -> None:
+    # The floor is a median of 400 draws at most, whose spread is (upper - median) / 2.33.
+    norm, _, n, d = CASES[name]
+    floors = [noise_floor(norm, n * (1 + 0.004 * i), d) for i in range(8)]
+    noise = max((f.upper - f.median) / 2.33 * 1.25 / np.sqrt(400) for f in floors)
+    rises = np.diff([f.median for f in floors])
+    assert rises.max() <= 4.0 * np.sqrt(2.0) * noise
+
+
+@every_case
+def test_the_median_is_below_the_upper_level(name: str) -> None:
+    norm, _, n, d = CASES[name]
+    floor = noise_floor(norm, n, d)
+    assert 0.0 < floor.median < floor.upper
+
+
+@every_case
+def test_the_floor_does_not_touch_or_read_the_global_seed(name: str) -> None:
+    norm, _, n, d = CASES[name]
+    n_effective = n + 0.5
+    np.random.seed(0)  # noqa: NPY002
+    first = noise_floor(norm, n_effective, d)
+    state = np.random.get_state()[1].copy()  # noqa: NPY002
+    np.random.seed(0)  # noqa: NPY002
+    assert np.array_equal(state, np.random.get_state()[1])  # noqa: NPY002
+    np.random.seed(1)  # noqa: NPY002
+    assert noise_floor(norm, n_effective, d) == first
+
+
+def test_the_floor_is_the_same_when_nothing_is_remembered() -> None:
+    from outweigh.norms import floor as module
+
+    first = noise_floor(RowwiseLargest(3), 777, 25)
+    module._entrywise_cached.cache_clear()
+    assert noise_floor(RowwiseLargest(3), 777, 25) == first
+
+
+@pytest.mark.parametrize("norm", [RowwiseLargest(3), LargestEntries(18), KyFan(1)], ids=str)
+def test_heavier_tails_raise_the_floor(norm: Norm) -> None:
+    assert noise_floor(norm, 500, 12, 9.0).median > noise_floor(norm, 500, 12, 3.0).median
+
+
+def test_laplace_data_lies_below_the_upper_level_of_its_kurtosis() -> None:
+    rng = np.random.default_rng(5)
+    floor = noise_floor(RowwiseLargest(3), 1000, 30, 6.0)
+    scores = []
+    for _ in range(100):
+        X = rng.laplace(scale=np.sqrt(0.5), size=(1000, 30))
+        scores.append(brute.rowwise_largest_sorted(np.cov(X.T, bias=True) - np.eye(30), 3))
+    assert np.mean(np.array(scores) <= floor.upper) >= 0.95
+
+
+def test_a_frobenius_floor_is_the_root_of_the_expected_square() -> None:
+    n, d = 1000, 20
+    floor = noise_floor(LargestEntries(d * d), n, d)
+    assert floor.median == pytest.approx(np.sqrt(d * (d + 1) / n), rel=0.02)
+
+
+def test_a_spectral_floor_in_high_dimension_is_the_edge() -> None:
+    n, d = 4000, 400
+    edge = (1.0 + np.sqrt(d / n)) ** 2 - 1.0
+    assert noise_floor(KyFan(1), n, d).median == pytest.approx(edge, rel=0.05)
+
+
+def test_a_single_feature_has_a_floor() -> None:
+    # The median of |N(0, 2/n)|.
+    floor = noise_floor(RowwiseLargest(1), 2000, 1)
+    assert floor.median == pytest.approx(0.6745 * np.sqrt(2 / 2000), rel=0.15)
+
+
+def test_a_scaled_floor_is_scaled_at_both_levels() -> None:
+    floor = noise_floor(RowwiseLargest(2), 300, 9)
+    scaled = floor.scaled(4.0)
+    assert (scaled.median, scaled.upper) == (4.0 * floor.median, 4.0 * floor.upper)
+
+
+@pytest.mark.parametrize("norm", [VectorLargest(2), "spectral", None], ids=str)
+def test_an_unknown_norm_is_refused(norm: object) -> None:
+    with pytest.raises(TypeError, match="norm"):
+        noise_floor(norm, 100, 10)
+
+
+@pytest.mark.parametrize(("d", "k"), [(20, 1), (60, 5), (200, 10), (200, 199)])
+def test_rows_of_noise_hardly_ever_exceed_the_largest_row(d: int, k: int) -> None:
+    rng = np.random.default_rng([d, k])
+    squares = (rng.standard_normal((d, d - 1)) ** 2 for _ in range(400))
+    largest = np.array([np.sort(part, axis=1)[:, -k:].sum(axis=1).max() for part in squares])
+    # One time in twenty, to within what a level off a few draws is worth.
+    assert 0.01 < np.mean(largest > largest_row(1e6, d, k)) < 0.12
+
+
+def test_a_row_of_one_entry_has_none_off_the_diagonal() -> None:
+    assert largest_row(100.0, 1, 1) == 0.0
+
+
+def test_the_largest_of_many_rows_is_extrapolated_from_fewer() -> None:
+    # 1000 rows are drawn, of 3000.
+    rng = np.random.default_rng(0)
+    largest = [
+        max(
+            np.sort(rng.standard_normal((500, 2999)) ** 2, axis=1)[:, -100:].sum(axis=1).max()
+            for _ in range(6)
+        )
+        for _ in range(4)
+    ]
+    assert np.median(largest) < largest_row(1e6, 3000, 100) < 1.1 * np.median(largest)

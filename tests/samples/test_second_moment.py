@@ -1,0 +1,117 @@
+"""A second moment changed from the last one is the second moment."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from outweigh.samples import second_moment as module
+from outweigh.samples.second_moment import LastSecondMoment, SecondMoments, second_moment
+from tests.reference import moments as brute
+
+Array = NDArray[np.float64]
+N, D = 60, 5
+X = np.random.default_rng(0).standard_normal((N, D))
+
+
+def drifting_weights(count: int) -> list[Array]:
+    """Return weights of which a few change at each step, some to zero and back."""
+    rng = np.random.default_rng(1)
+    current = np.full(N, 1.0 / N)
+    found = []
+    for _ in range(count):
+        current = current * rng.uniform(0.9, 1.1)
+        some = rng.choice(N, 8, replace=False)
+        current[some] = rng.choice([0.0, 0.5, 1.0, 2.0], 8) / N
+        found.append(current.copy())
+    return found
+
+
+@pytest.mark.parametrize(("dtype", "atol"), [(np.float64, 1e-14), (np.float32, 1e-5)])
+def test_a_chain_of_updates_gives_what_the_definition_gives(
+    dtype: type[np.floating], atol: float
+) -> None:
+    last = LastSecondMoment()
+    for weights in drifting_weights(50):
+        found = last.shared(X, weights, dtype)
+        assert found.dtype == dtype
+        np.testing.assert_allclose(found, brute.second_moment(X, weights), atol=atol)
+
+
+def test_small_changes_are_updates_and_now_and_then_a_new_sum() -> None:
+    last = LastSecondMoment()
+    updates = []
+    for weights in drifting_weights(20):
+        last.shared(X, weights, np.float64)
+        updates.append(last.updates)
+    assert updates == [*range(17), *range(3)]
+
+
+def test_what_was_returned_may_be_written_to() -> None:
+    known = SecondMoments()
+    first, second = drifting_weights(2)
+    known.get(X, first)[:] = np.nan
+    np.testing.assert_allclose(known.get(X, second), brute.second_moment(X, second), atol=1e-14)
+
+
+def test_weights_on_few_rows_are_summed_apart() -> None:
+    known = SecondMoments()
+    usual = np.full(N, 1.0 / N)
+    known.get(X, usual)
+    few = np.where(np.arange(N) < 5, 0.2, 0.0)
+    np.testing.assert_allclose(known.get(X, few), brute.second_moment(X, few), atol=1e-14)
+    assert known.first.weights is not None
+    np.testing.assert_array_equal(known.first.weights, usual)
+
+
+@pytest.mark.parametrize("tile", [2, 3, 8])
+@pytest.mark.parametrize("block", [1, 7, 60])
+def test_the_sum_does_not_depend_on_the_blocks(
+    block: int, tile: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_ROW_BLOCK", block)
+    monkeypatch.setattr(module, "_VALUES_IN_CACHE", 0)
+    monkeypatch.setattr(module, "_TILE", tile)
+    weights = drifting_weights(1)[0]
+    found = second_moment(X, weights, np.float64)
+    np.testing.assert_allclose(found, brute.second_moment(X, weights), atol=1e-14)
+
+
+def test_a_huge_row_without_weight_leaves_a_single_precision_sum_finite() -> None:
+    rows, weights = X.copy(), np.full(N, 1.0 / N)
+    rows[3], weights[3] = 1e60, 0.0
+    expected = brute.second_moment(np.delete(rows, 3, axis=0), np.delete(weights, 3))
+    np.testing.assert_allclose(second_moment(rows, weights, np.float32), expected, atol=1e-5)
+
+
+def test_no_weight_at_all_sums_to_zero() -> None:
+    assert not second_moment(X, np.zeros(N), np.float64).any()
+
+
+def test_the_moments_of_the_first_weights_are_kept() -> None:
+    known = SecondMoments()
+    usual = np.full(N, 1.0 / N)
+    first = known.get(X, usual)
+    rng = np.random.default_rng(2)
+    for _ in range(3):
+        far = rng.dirichlet(np.full(N, 5.0))
+        np.testing.assert_allclose(known.get(X, far), brute.second_moment(X, far), atol=1e-14)
+        np.testing.assert_array_equal(known.get(X, far), known.find(far))
+        np.testing.assert_array_equal(known.get(X, usual), first)
+    near = np.where(np.arange(N) < 9, 0.0, 1.0 / (N - 9))
+    np.testing.assert_allclose(known.get(X, near), brute.second_moment(X, near), atol=1e-14)
+    assert known.last.updates == 1
+    assert known.find(rng.dirichlet(np.full(N, 5.0))) is None
+
+
+def test_a_matrix_that_is_no_help_is_kept_once() -> None:
+    last = LastSecondMoment()
+    rng = np.random.default_rng(3)
+    usual = np.full(N, 1.0 / N)
+    assert not last.keeps_from(usual, np.float64)
+    last.shared(X, usual, np.float64)
+    assert last.keeps_from(rng.dirichlet(np.full(N, 5.0)), np.float64)
+    assert not last.keeps_from(usual, np.float64)
+    assert last.keeps_from(rng.dirichlet(np.full(N, 5.0)), np.float64)
+    assert not last.keeps_from(rng.dirichlet(np.full(N, 5.0)), np.float64)
