@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from benchmarks import freeze
+from benchmarks import freeze, house
 
 
 @pytest.fixture(scope="module")
@@ -47,3 +47,32 @@ def test_a_fit_that_raises_is_compared_by_what_it_says(tiny):
 def test_fits_are_chosen_by_a_part_of_their_name():
     assert freeze.matches("sparse mean/tiny", "mean/t*y")
     assert not freeze.matches("sparse mean/tiny", "pca")
+
+
+def test_lines_of_code_are_neither_docstrings_nor_comments_nor_blank():
+    text = (
+        '"""A module."""\n\n# Why.\ndef f(\n    x: int,\n) -> int:\n    """Say."""\n    return x\n'
+    )
+    assert house.count_lines(text) == 4
+
+
+def test_switches_are_parameters_and_fields_annotated_bool():
+    text = (
+        "class A:\n    a: bool = True\n    b: int\n    def f(self, c: bool | None, *, d: str): ..."
+    )
+    assert house.switches(text) == (1, 1)
+
+
+def test_a_fit_enters_some_functions_of_some_files_and_every_kind_is_listed():
+    table = house.fits(n=200, d=10, k=2)
+    assert {"sparse mean", "mean", "sparse PCA", "PCA"} <= {line["fit"] for line in table}
+    assert all(1 < int(line["files"]) < int(line["functions"]) for line in table)
+
+
+def test_the_house_is_printed(monkeypatch, capsys):
+    monkeypatch.setattr(house, "fits", lambda: [{"fit": "mean", "files": "1", "functions": "1"}])
+    house.main(["--files"])
+    printed = capsys.readouterr().out
+    assert "| protocols.py |" in printed
+    assert "| all |" in printed
+    assert "switches in the core: " in printed
