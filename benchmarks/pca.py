@@ -13,7 +13,6 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from benchmarks.pairing import Row, format_table, paired_ratio, save
-from benchmarks.tables import medians, show
 from outweigh.adversaries import (
     Sample,
     dense_spike,
@@ -22,11 +21,8 @@ from outweigh.adversaries import (
     two_outlier_spikes,
 )
 from outweigh.baselines import EmpiricalPCA, FilterPCA, FilterSparsePCA
-from outweigh.estimators.components import DenseReader, SparseReader, orthonormal
 from outweigh.estimators.pca import RobustPCA, RobustSparsePCA
-from outweigh.estimators.pca_descent import PCAProblem, Steps, fit_white
-from outweigh.estimators.search import SearchOptions
-from outweigh.samples import DenseSamples
+from outweigh.fit.readers import DenseReader, SparseReader, orthonormal
 
 # Nothing was tuned on seeds below 10000.
 FIRST_SEED = 0
@@ -137,11 +133,8 @@ def error(components: np.ndarray, truth: np.ndarray) -> float:
 def oracle(case: Case, sample: Sample) -> np.ndarray:
     """Return the same read-out from the clean rows."""
     clean = sample.X[sample.inliers]
-    weights = np.full(len(clean), 1.0 / len(clean))
-    problem = PCAProblem(
-        DenseSamples(clean), np.ones(len(clean)), np.empty(0, np.intp), True, clean.shape[1]
-    )
-    excess = problem.excess(weights)
+    away = clean - clean.mean(axis=0)
+    excess = away.T @ away / len(clean) - np.eye(clean.shape[1])
     if case.n_nonzero is None:
         return DenseReader(case.n_components).plain(excess).T
     return SparseReader((case.n_nonzero,) * case.n_components).best(excess).T
@@ -201,72 +194,18 @@ def run_case(case: Case, n_seeds: int, n_peer_seeds: int) -> list[Row]:
     return found
 
 
-ABLATION = {
-    "paper's read-out": Steps(choose=False, residual=False, cuts=False, support=False),
-    "+ candidates": Steps(residual=False, cuts=False, support=False),
-    "+ residual descent": Steps(cuts=False, support=False),
-    "+ cuts": Steps(support=False),
-    "+ support": Steps(support=True),
-    "without candidates": Steps(choose=False),
-}
-
-
-def ablation(n_seeds: int) -> None:
-    """Show which step buys what: errors over the oracle's."""
-    chosen = [
-        case
-        for study in (rows, attacks)
-        for case in study()
-        if any(
-            key in case.name
-            for key in ("n=1010", "k=10,", "k=28", "0 x spike, eps=0.2", "cluster, eps=0.2")
-        )
-    ]
-    lines = []
-    for case in chosen:
-        runs = []
-        for seed in range(FIRST_SEED, FIRST_SEED + n_seeds):
-            sample = case.draw(seed)
-            n, d = sample.X.shape
-            problem = PCAProblem(DenseSamples(sample.X), np.ones(n), np.empty(0, np.intp), True, d)
-            reader = SparseReader((case.n_nonzero or d,))
-            options = SearchOptions(working_set=3 * (case.n_nonzero or d))
-            base = error(oracle(case, sample), sample.truth)
-            plain = RobustSparsePCA(
-                1,
-                case.n_nonzero,
-                contamination=case.contamination,
-                refit=False,
-                solver="backtracking",
-                stop_at_floor=False,
-                working_set=False,
-                max_iter=60,
-            ).fit(sample.X)
-            run = {"oracle": base, "Algorithm 2": error(plain.components_, sample.truth) / base}
-            for name, steps in ABLATION.items():
-                fit = fit_white(problem, reader, None, options, steps=steps)
-                run[name] = error(fit.components.T, sample.truth) / base
-            runs.append(run)
-        lines.append({"case": case.name, **medians(runs)})
-        print(lines[-1], flush=True)
-    show("pca-ablation", lines)
-
-
 STUDIES = {"rows": rows, "attacks": attacks, "dense": dense, "several": several}
 
 
 def main(argv: list[str]) -> None:
     """Run the studies and print their tables."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks pca", description=__doc__)
-    parser.add_argument("--study", nargs="*", choices=[*STUDIES, "ablation"], default=None)
+    parser.add_argument("--study", nargs="*", choices=list(STUDIES), default=None)
     parser.add_argument("--seeds", type=int, default=50)
     parser.add_argument("--peer-seeds", type=int, default=50)
     arguments = parser.parse_args(argv)
     with threadpool_limits(1):
-        for name in arguments.study or [*STUDIES, "ablation"]:
-            if name == "ablation":
-                ablation(arguments.seeds)
-                continue
+        for name in arguments.study or STUDIES:
             found: list[Row] = []
             for case in STUDIES[name]():
                 found += run_case(case, arguments.seeds, arguments.peer_seeds)

@@ -4,7 +4,7 @@ from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
-from outweigh.stability import Stability, stability
+from outweigh.research.stability import Stability, stability
 
 if TYPE_CHECKING:
     from outweigh.estimators import (

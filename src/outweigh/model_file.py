@@ -32,18 +32,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from outweigh import objectives
-from outweigh.certificates import Certificate, Moreau
 from outweigh.estimators.base import RobustEstimator
 from outweigh.estimators.mean import RobustMean, RobustSparseMean
 from outweigh.estimators.pca import RobustPCA, RobustSparsePCA
-from outweigh.estimators.pca_distances import Distances, DistanceScore
-from outweigh.estimators.pca_fit import PCACertificate
-from outweigh.estimators.preparation import Standardizer
-from outweigh.estimators.scoring import RowScore
+from outweigh.fit.certificate import Certificate, Moreau
+from outweigh.fit.cuts import Cut
+from outweigh.fit.distances import Distances, DistanceScore
+from outweigh.fit.noise import Standardizer
+from outweigh.fit.score import RowScore
 from outweigh.forms import Form
 from outweigh.norms.floor import NoiseFloor
 from outweigh.protocols import Iterate, Status
-from outweigh.separation import Cut
 
 __all__ = ["ModelFileError", "load_model", "save_model"]
 
@@ -63,7 +62,6 @@ _RECORDS: dict[str, Any] = {
         Iterate,
         Moreau,
         NoiseFloor,
-        PCACertificate,
         RowScore,
         Standardizer,
     )

@@ -465,11 +465,9 @@ Reached = Callable[[float, Array], bool]
 class Result:
     """What a descent returns.
 
-    ``form`` attains the value at the weights; ``coordinates`` are the features descended on, and
-    ``span`` the directions; all of them if both are None. ``force`` and ``drift`` record the
-    descent as a function of x: a row was pushed down by x'Fx - x'b with F = sum step_t Z_t and
-    b = sum step_t (Z_t + Z_t') mu_t. ``pushed`` is that function at the rows descended on,
-    sum step_t g_t.
+    ``form`` attains the value at the weights; ``force`` and ``drift`` record the descent as a
+    function of x: a row was pushed down by x'Fx - x'b with F = sum step_t Z_t and b = sum step_t
+    (Z_t + Z_t') mu_t. ``pushed`` is that function at the rows descended on, sum step_t g_t.
     """
 
     weights: Array
@@ -480,6 +478,4 @@ class Result:
     form: Form
     force: Form
     drift: Array
-    coordinates: Indices | None = None
-    pushed: Array | None = None
-    span: Span | None = None
+    pushed: Array

@@ -8,7 +8,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
-from outweigh.estimators.mean import RobustSparseMean
+from outweigh.fit.road import Settings, Task
+from outweigh.research.algorithms import fit_paper
+from outweigh.samples import ArrayRows
+from outweigh.selection import hard_threshold
 
 __all__ = ["SparseGradientDescent"]
 
@@ -59,16 +62,10 @@ class SparseGradientDescent(BaseEstimator):
 
     def fit(self, X: ArrayLike, y: object = None) -> Self:
         """Estimate the mean of X."""
-        plain = RobustSparseMean(
-            self.n_nonzero,
-            contamination=self.contamination,
-            scale=None,
-            solver=self.solver,
-            refit=False,
-            stop_at_floor=False,
-            working_set=False,
-            max_iter=self.max_iter,
-        ).fit(X)
-        self.location_: np.ndarray = plain.location_
-        self.n_iter_: int = plain.n_iter_
+        rows = np.asarray(X, dtype=np.float64)
+        settings = Settings(self.contamination, None, None, "paper", self.max_iter)
+        task = Task(n_nonzero=(self.n_nonzero,))
+        found = fit_paper(ArrayRows(rows), np.ones(len(rows)), task, settings, steps=self.solver)
+        self.location_: np.ndarray = hard_threshold(found.weights @ rows, self.n_nonzero)
+        self.n_iter_: int = len(found.found.trace)
         return self

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import warnings
 from abc import abstractmethod
-from collections.abc import Callable
 from html import escape
 from numbers import Integral
 from typing import Any, ClassVar, Self
@@ -15,15 +14,17 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, OutlierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from outweigh.certificates import Certificate
 from outweigh.estimators.explanation import Explanation, Reasons, explain_rows
 from outweigh.estimators.input import each_row, open_rows, sample_weights
 from outweigh.estimators.parameters import COMMON
-from outweigh.estimators.scoring import RowScore
-from outweigh.estimators.search import SearchOptions
 from outweigh.estimators.subsample import Trusts, subsample_of
-from outweigh.estimators.weighting import Weighting
+from outweigh.fit.distances import DistanceScore
+from outweigh.fit.noise import known_covariance
+from outweigh.fit.road import Fit, Settings, Task, fit
+from outweigh.fit.score import RowScore
+from outweigh.fit.tuning import TUNING, Tuning
 from outweigh.protocols import Array, Indices, Iterate
+from outweigh.research.algorithms import fit_paper
 from outweigh.samples import Rows
 from outweigh.samples.parts import Accepted
 
@@ -44,14 +45,13 @@ class RobustEstimator(OutlierMixin, BaseEstimator):
 
     _parameter_constraints: ClassVar[dict[str, Any]] = COMMON
 
+    _tuning: ClassVar[Tuning] = TUNING
+
     contamination: float | str
     scale: str | ArrayLike | None
+    covariance: object
     solver: str
-    refit: bool
-    stop_at_floor: bool
-    working_set: bool
     max_iter: int
-    tol: float
     subsample: int | None
     random_state: int | np.random.RandomState | None
     verbose: int | bool
@@ -63,10 +63,10 @@ class RobustEstimator(OutlierMixin, BaseEstimator):
     _allowance: float
     _trusted_from: float
     _weights_of_sample: Array | None
-    _score: RowScore
+    _score: RowScore | DistanceScore
 
     def fit(self, X: ArrayLike, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
-        """Find weights under which the rows look clean and read the estimate off them.
+        r"""Find weights under which the rows look clean and read the estimate off them.
 
         Parameters
         ----------
@@ -76,8 +76,9 @@ class RobustEstimator(OutlierMixin, BaseEstimator):
             matrices and arrays of `scipy.sparse`, which are never made dense as a whole.
         y : ignored
         sample_weight : array-like of shape (n_samples,), optional
-            Nonnegative; an integer weight equals that many copies of the row, so weights that
-            sum to one say that there is one sample: multiply such weights by their number.
+            Nonnegative. Whole numbers count as so many copies of the row. Other weights are
+            relative: multiplying all of them by a number changes nothing, and together they count
+            as :math:`(\sum s)^2 / \sum s^2` rows.
 
         Returns
         -------
@@ -109,13 +110,52 @@ class RobustEstimator(OutlierMixin, BaseEstimator):
         return self
 
     @abstractmethod
+    def _task(self, n_samples: int) -> Task:
+        """Return what is asked of a fit, given the number of rows that count."""
+
+    @abstractmethod
+    def _set_answer(self, found: Fit) -> None:
+        """Set what is read off the weights of a fit."""
+
     def _fit_rows(self, X: Rows, sample_weight: Array) -> None:
         """Set the fitted attributes; `sample_weight` has at least two positive entries."""
+        positive = sample_weight > 0
+        d = X.shape[1]
+        scale: str | Array | None = None
+        if isinstance(self.scale, str):
+            scale = self.scale
+        elif self.scale is not None:
+            scale = np.asarray(self.scale, dtype=np.float64)
+        covariance = known_covariance(self.covariance, d)
+        if covariance is not None and (
+            scale is None or (isinstance(scale, str) and scale == "auto")
+        ):
+            scale = np.sqrt(np.diagonal(covariance))
+        settings = Settings(
+            self._known_contamination(), scale, covariance, self.solver, self.max_iter, self._tuning
+        )
+        task = self._task(int(np.count_nonzero(positive)))
+        solve = fit_paper if self.solver == "paper" else fit
+        found = solve(X.select(positive), sample_weight[positive], task, settings, self._log)
+        _warn_constant(found.noise.varying, d, getattr(self, "feature_names_in_", None))
+        certificate = found.certificate
+        self.weights_ = np.zeros(positive.size)
+        self.weights_[positive] = found.weights
+        self.certificate_ = certificate
+        self.contamination_ = certificate.removed
+        self.contamination_bound_ = certificate.contamination_bound
+        self.objective_ = certificate.objective
+        self.noise_floor_ = certificate.noise_floor.median
+        self.n_iter_ = len(found.found.trace)
+        self.trace_ = found.found.trace
+        self._score = found.score
+        self._set_offset(found.scores, sample_weight, positive)
+        self._set_answer(found)
 
     def _extend(self, X: Rows, sample_weight: Array | None) -> Accepted:
         """Weigh all rows by what a sample of them taught; return those that are trusted."""
         self._weights_of_sample = self.weights_
-        trusts = Trusts(self._scorer, self._trusted_from)
+        trusts = Trusts(self._score, self._trusted_from)
         found = X.accept(trusts, self._origin, sample_weight)
         self.weights_ = found.shares
         self.contamination_ = 1.0 - found.kept / found.total
@@ -140,11 +180,6 @@ class RobustEstimator(OutlierMixin, BaseEstimator):
     def _origin(self) -> Array:
         """A point among the trusted rows, about which sums lose no digits."""
 
-    @property
-    @abstractmethod
-    def _scorer(self) -> Callable[[NDArray[np.float64]], Array]:
-        """The score of validated rows, as a small object that can be sent to workers."""
-
     def score_samples(self, X: ArrayLike) -> Array:
         """Return how far each row is to be trusted: at most 0, lower is less.
 
@@ -158,7 +193,7 @@ class RobustEstimator(OutlierMixin, BaseEstimator):
             A dask array, not yet computed, for data of Dask.
         """
         check_is_fitted(self)
-        scores: Array = each_row(self, X, self._scorer)
+        scores: Array = each_row(self, X, self._score)
         return scores
 
     def decision_function(self, X: ArrayLike) -> Array:
@@ -188,7 +223,7 @@ class RobustEstimator(OutlierMixin, BaseEstimator):
             raise ValueError(f"top must be a whole number of at least 1; got {top!r}")
         labels = getattr(X, "index", None)
         rows = open_rows(self, X, reset=False)
-        scores = rows.map(self._scorer)
+        scores = rows.map(self._score)
         flagged = np.flatnonzero(scores < self.offset_)
         # The distrusted rows may be many: their values are looked at a part at a time.
         held = _EXPLAINED_BYTES if rows.n_passes is None else _EXPLAINED_BYTES_OF_CHUNKS
@@ -249,10 +284,6 @@ class RobustEstimator(OutlierMixin, BaseEstimator):
         weight = None
         if sample_weight is not None:
             weight = sample_weights(sample_weight, rows.shape[0])
-            with np.errstate(over="ignore"):
-                total = weight.sum()
-            if not np.isfinite(total):
-                raise ValueError("sample_weight must have a finite sum; divide it by a constant")
             if np.count_nonzero(weight) < 2:
                 raise ValueError(
                     "sample_weight leaves fewer than two samples of positive weight; a robust "
@@ -269,15 +300,6 @@ class RobustEstimator(OutlierMixin, BaseEstimator):
                 raise ValueError("scale must be positive and finite; replace its other entries")
         return rows, weight
 
-    def _options(self, working_set: int) -> SearchOptions:
-        return SearchOptions(
-            solver=self.solver,
-            max_iter=self.max_iter,
-            tol=self.tol,
-            stop_at_floor=self.stop_at_floor,
-            working_set=working_set if self.working_set else 0,
-        )
-
     def _log(self, iterate: Iterate) -> bool:
         if self.verbose:
             logger.info(
@@ -288,29 +310,6 @@ class RobustEstimator(OutlierMixin, BaseEstimator):
                 iterate.step,
             )
         return False
-
-    def _set_weighting(
-        self, sample_weight: Array, positive: NDArray[np.bool_], weighting: Weighting
-    ) -> None:
-        """Set what follows from the weights of a mean."""
-        result = weighting.found.result
-        self._set_certified(positive, result.weights, weighting.certificate)
-        self.n_iter_ = result.n_iter
-        self.trace_ = result.trace
-        self._score = weighting.score
-        self._set_offset(weighting.scores, sample_weight, positive)
-
-    def _set_certified(
-        self, positive: NDArray[np.bool_], weights: Array, certificate: Certificate
-    ) -> None:
-        """Set the weights of all rows, given those of positive sample weight, and their worth."""
-        self.weights_ = np.zeros(positive.size)
-        self.weights_[positive] = weights
-        self.certificate_ = certificate
-        self.contamination_ = certificate.removed
-        self.contamination_bound_ = certificate.contamination_bound
-        self.objective_ = certificate.objective
-        self.noise_floor_ = certificate.noise_floor.median
 
     def _set_offset(self, scores: Array, sample_weight: Array, positive: NDArray[np.bool_]) -> None:
         """Set the threshold that flags the share asked for, given scores of the rows that count."""
@@ -373,11 +372,14 @@ def _offset(scores: Array, sample_weight: Array, share: float) -> float:
     return float(ranked[end] / 2.0 + ranked[end + 1] / 2.0)
 
 
-def warn_constant(columns: NDArray[np.intp], n_features: int) -> None:
-    """Warn once of columns that never vary."""
-    constant = np.setdiff1d(np.arange(n_features), columns)
+def _warn_constant(
+    varying: NDArray[np.intp], n_features: int, names: NDArray[np.object_] | None
+) -> None:
+    """Warn once of columns that never vary, by name where they have names."""
+    constant = np.setdiff1d(np.arange(n_features), varying)
     if constant.size:
-        shown = ", ".join(map(str, constant[:5])) + (", ..." if constant.size > 5 else "")
+        some = constant[:5] if names is None else names[constant[:5]]
+        shown = ", ".join(map(str, some)) + (", ..." if constant.size > 5 else "")
         warnings.warn(
             f"{constant.size} of {n_features} features are constant (columns {shown}); they are "
             "left out of the descent and their location is the constant",

@@ -24,6 +24,9 @@ from outweigh.samples.chunked_rows import (
 
 __all__ = ["each_block", "each_row", "open_rows", "sample_weights"]
 
+# Whole numbers beyond it have no neighbours that are not whole: they are no counts.
+_MOST_COPIES = 2.0**52
+
 
 def open_rows(
     estimator: BaseEstimator, X: Any, *, reset: bool, ensure_min_samples: int = 1
@@ -66,17 +69,26 @@ def open_rows(
 
 
 def sample_weights(sample_weight: ArrayLike | None, n_samples: int) -> Array:
-    """Return nonnegative sample weights as an array; ones by default.
+    r"""Return nonnegative sample weights that count rows; ones by default.
 
-    Those of Dask are gathered: eight bytes a row.
+    Whole numbers are copies of rows and stay as they are. Other weights are relative, as in surveys
+    and importance sampling: they are brought to the sum :math:`(\sum s)^2 / \sum s^2`, the number
+    of equally weighted rows whose mean is as good (Kish, "Survey Sampling", 1965). Those of Dask
+    are gathered: eight bytes a row.
     """
     if is_dask(sample_weight):
         sample_weight = np.asarray(sample_weight)
-    return np.asarray(
+    weights = np.asarray(
         _check_sample_weight(
             sample_weight, np.empty((n_samples, 0)), dtype=np.float64, ensure_non_negative=True
         )
     )
+    largest = float(weights.max(initial=0.0))
+    if largest == 0.0 or (largest < _MOST_COPIES and np.all(weights == np.round(weights))):
+        return weights
+    # Divided by the largest first: squares of huge or tiny weights are out of range.
+    weights = weights / largest
+    return np.asarray(weights * (weights.sum() / (weights @ weights)))
 
 
 def each_row(

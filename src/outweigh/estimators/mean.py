@@ -3,27 +3,172 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import replace
-from functools import partial
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted
 
-from outweigh import objectives
-from outweigh.directions import SPARE
-from outweigh.estimators.counting import count_in, count_significant, first_count
-from outweigh.estimators.mean_template import MeanEstimator
-from outweigh.estimators.parameters import COMMON, N_NONZERO
-from outweigh.estimators.preparation import Prepared, Standardizer
-from outweigh.estimators.weighting import Found, find_weighting, seen_through
+from outweigh.estimators.base import RobustEstimator
+from outweigh.estimators.input import each_block, open_rows
+from outweigh.estimators.parameters import COMMON, N_NONZERO, documented
+from outweigh.fit.certificate import Certificate
+from outweigh.fit.readers import count_entries
+from outweigh.fit.road import Fit, Task
+from outweigh.fit.score import RowScore
+from outweigh.norms import KyFan, RowwiseLargest
+from outweigh.objectives import MomentObjective
+from outweigh.optimise import CappedSimplex
 from outweigh.protocols import Array
+from outweigh.research.moreau import moreau_gradient
 from outweigh.samples import Rows
+from outweigh.samples.parts import Accepted
 from outweigh.selection import top_k_indices
 
-__all__ = ["RobustMean", "RobustSparseMean"]
+__all__ = ["MeanEstimator", "RobustMean", "RobustSparseMean"]
 
 
+class MeanEstimator(RobustEstimator):
+    """What both means do with weights; not for direct use."""
+
+    location_: Array
+    _score: RowScore
+
+    def _task(self, n_samples: int) -> Task:
+        return Task()
+
+    def _set_answer(self, found: Fit) -> None:
+        standardizer = found.noise.standardizer
+        mean = standardizer.restore(found.noise.samples.mean(found.weights))
+        self.location_ = found.noise.first
+        self.location_[standardizer.columns] = self._read_out(mean, found)
+        self.scale_ = np.ones(self.location_.size)
+        self.scale_[standardizer.columns] = standardizer.scale
+        self._pruned = found.noise.pruned
+
+    def _read_out(self, mean: Array, found: Fit) -> Array:
+        """Return the estimate on the varying columns from the weighted mean there."""
+        return mean
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def certify(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> Certificate:
+        """Return the certificate with the gradient of the Moreau envelope, which takes longer.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The rows the estimator was fitted on.
+        sample_weight : array-like of shape (n_samples,), optional
+            As in `fit`.
+
+        Returns
+        -------
+        Certificate
+        """
+        check_is_fitted(self)
+        rows = open_rows(self, X, reset=False)
+        if rows.shape[0] != self._n_rows:
+            raise ValueError(f"X must hold the {self._n_rows} rows of the fit; got {rows.shape[0]}")
+        rows, weight = self._searched(rows, sample_weight)
+        positive = weight > 0
+        if rows.n_passes is not None:
+            # Rows in chunks are checked as they are looked over.
+            rows.overview(np.zeros(rows.shape[1]))
+        standardizer = self._score.standardizer
+        samples = rows.select(positive).samples(
+            standardizer.view, standardizer.columns.size, standardizer
+        )
+        pruned = self._pruned
+        objective = MomentObjective(
+            samples.without(pruned) if pruned.size else samples, self._norm, True
+        )
+        bound = self.contamination_bound_ + 1e-12 * (pruned.size > 0)
+        domain = CappedSimplex.from_contamination(weight[positive], bound).pruned(pruned)
+        weights = domain.project(self._searched_weights[positive])
+        return replace(self.certificate_, moreau=moreau_gradient(objective, domain, weights))
+
+    @property
+    def _norm(self) -> KyFan | RowwiseLargest:
+        """The norm that the weights were searched for with."""
+        return KyFan(1)
+
+    def reweighted_mean(self, X: ArrayLike) -> Array:
+        """Return the mean of the rows of X that are to be trusted, in one pass over them.
+
+        With a fit on a sample it extends the estimate to any number of further rows. Entries that
+        the estimator holds at zero stay there.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Any rows, seen in training or not.
+
+        Returns
+        -------
+        ndarray of shape (n_features,)
+            A dask array, not yet computed, for data of Dask; NaN where no row is trusted.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from outweigh import RobustMean
+        >>> X = np.random.default_rng(0).standard_normal((20000, 5)) + 1.0
+        >>> X[::10] += 10.0
+        >>> est = RobustMean().fit(X[:2000])
+        >>> est.reweighted_mean(X).round(1)
+        array([1., 1., 1., 1., 1.])
+        """
+        check_is_fitted(self)
+        sums = TrustedSums(self._score, self.offset_, self.location_)
+        parts = each_block(self, X, sums, self.location_.size + 1)
+        total = parts.sum(axis=0)
+        with np.errstate(invalid="ignore"):
+            # Not a number where no row is trusted.
+            mean: Array = self.location_ + total[:-1] / total[-1]
+        return np.where(self._nonzero, mean, 0.0)
+
+    @property
+    def _nonzero(self) -> NDArray[np.bool_]:
+        """Where the estimate may differ from zero."""
+        return np.ones(self.location_.size, dtype=np.bool_)
+
+    def _extend(self, X: Rows, sample_weight: Array | None) -> Accepted:
+        found = super()._extend(X, sample_weight)
+        if found.kept > 0.0:
+            # Not where the sample is constant: no score looks there, so a row may hold anything.
+            averaged = np.zeros(self.location_.size, dtype=np.bool_)
+            averaged[self._score.standardizer.columns] = True
+            averaged &= self._nonzero
+            mean = self.location_ + found.shift / found.kept
+            self.location_ = np.where(averaged, mean, self.location_)
+        return found
+
+    @property
+    def _origin(self) -> Array:
+        return self.location_
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TrustedSums:
+    """Rows to the sum and the number of those that are trusted; small enough for workers."""
+
+    score: RowScore
+    offset: float
+    origin: Array
+
+    def __call__(self, rows: NDArray[np.floating]) -> Array:
+        """Return sums of x - origin, and the number of rows, as one row."""
+        trusted = rows[self.score(rows) >= self.offset]
+        return np.append((trusted - self.origin).sum(axis=0), float(len(trusted)))[None, :]
+
+
+@documented
 class RobustMean(MeanEstimator):
     r"""Mean of data of which a fraction of the rows is arbitrarily wrong.
 
@@ -35,8 +180,7 @@ class RobustMean(MeanEstimator):
 
     Parameters
     ----------
-    contamination : float in [0, 0.5) or "auto", default="auto"
-        The largest share of rows that may be wrong. "auto" estimates it.
+    {{contamination}}
     scale : {"auto", "mad"}, array of shape (n_features,) or None, default="auto"
         The noise of each feature. "auto" leaves data of unit noise alone and else uses robust
         scales, estimated again with the weights found; "mad" always divides by the median absolute
@@ -45,64 +189,19 @@ class RobustMean(MeanEstimator):
         The covariance of clean rows, where it is known: an array, or an estimator with
         ``covariance_`` fitted on rows that you trust. None takes the features to be uncorrelated.
         The default scale is then its diagonal; with another scale only its correlations are used.
-    solver : {"polyak", "backtracking", "constant", "mirror"}, default="polyak"
-        "polyak" steps toward the level of clean data, "backtracking" halves steps that fail,
-        "constant" is the step of the paper's theorem, "mirror" is entropic mirror descent.
-    refit : bool, default=True
-        After the descent, trim along the direction in which the removed rows differ.
-    stop_at_floor : bool, default=True
-        End the descent at the level of clean data instead of at a stationary point.
-    working_set : bool, default=True
-        With 64 features or more, descend along the leading directions of the covariance alone and
-        verify on all features.
-    max_iter : int, default=300
-        Evaluations of the objective allowed.
-    tol : float, default=1e-3
-        Relative progress below which a descent has converged.
-    subsample : int or None, default=1_000_000
-        The most rows that weights are searched on. Of more, a random sample is fitted, all rows are
-        scored with what it taught, and those that the search would have left their weight have
-        equal weight, or one in proportion to `sample_weight`. A given `contamination` is then
-        exceeded by as much as that of a sample may exceed that of all rows. None: all rows, always.
-    random_state : int, RandomState or None, default=None
-        Draws the sample of `subsample`, which is all that is random; None means 0.
-    verbose : bool or int, default=False
-        Log each evaluation at level INFO to the logger ``outweigh``.
+    {{search_parameters}}
 
     Attributes
     ----------
     location_ : ndarray of shape (n_features,)
-        The estimate, in the units of X.
-    weights_ : ndarray of shape (n_samples,)
-        The weight of each row. After a fit of Dask rows on a sample a dask array, chunked like
-        them and not yet computed.
-    subsample_ : ndarray of int or None
-        The rows that weights were searched on; None for all of them. Where it is not None,
-        `location_` is the mean of all trusted rows, and `certificate_`, `objective_`,
-        `noise_floor_` and `trace_` speak of these rows alone.
-    contamination_ : float
-        The share of the sample weight removed: total variation of `weights_` from uniform.
-    contamination_bound_ : float
-        The share that could have been removed.
-    scale_ : ndarray of shape (n_features,)
-        The noise that each feature was divided by.
-    objective_, noise_floor_ : float
-        The objective at the weights, and the median level of clean data.
-    certificate_ : Certificate
-        How good the weights are; ``str(est.certificate_)`` is a verdict for a person.
-    n_iter_ : int
-    n_passes_ : int
-        Passes made over data in chunks; only set for such data.
-    trace_ : tuple of Iterate
-    offset_ : float
-        ``predict`` flags rows whose score is below it.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features,)
+        The estimate, in the units of X. After a fit on a sample the mean of all trusted rows;
+        `certificate_`, `objective_`, `noise_floor_` and `trace_` then speak of the sample alone.
+    {{weights}}
+    {{fitted}}
 
     References
     ----------
-    Cheng, Diakonikolas, Ge, Gupta, Kane, Soltanolkotabi, "Outlier-Robust Sparse Estimation via
-    Non-Convex Optimization", NeurIPS 2022, Appendix D; Cheng, Diakonikolas, Ge, Soltanolkotabi,
+    {{paper}}, Appendix D; Cheng, Diakonikolas, Ge, Soltanolkotabi,
     "High-Dimensional Robust Mean Estimation via Gradient Descent", ICML 2020.
 
     Examples
@@ -124,11 +223,7 @@ class RobustMean(MeanEstimator):
         scale: str | ArrayLike | None = "auto",
         covariance: object = None,
         solver: str = "polyak",
-        refit: bool = True,
-        stop_at_floor: bool = True,
-        working_set: bool = True,
         max_iter: int = 300,
-        tol: float = 1e-3,
         subsample: int | None = 1_000_000,
         random_state: int | np.random.RandomState | None = None,
         verbose: int | bool = False,
@@ -137,33 +232,13 @@ class RobustMean(MeanEstimator):
         self.scale = scale
         self.covariance = covariance
         self.solver = solver
-        self.refit = refit
-        self.stop_at_floor = stop_at_floor
-        self.working_set = working_set
         self.max_iter = max_iter
-        self.tol = tol
         self.subsample = subsample
         self.random_state = random_state
         self.verbose = verbose
 
-    def _find(
-        self, prepared: Prepared, sample_weight: Array, earlier: Found | None, verify: bool
-    ) -> Found:
-        return find_weighting(
-            prepared,
-            sample_weight,
-            objectives.mean,
-            self._known_contamination(),
-            replace(self._options(SPARE), verify=verify),
-            separate_sparse=False if self.refit else None,
-            callback=self._log,
-            earlier=earlier,
-        )
 
-    def _read_out(self, mean: Array, standardizer: Standardizer, n_effective: float) -> Array:
-        return mean
-
-
+@documented
 class RobustSparseMean(MeanEstimator):
     r"""Sparse mean of data of which a fraction of the rows is arbitrarily wrong.
 
@@ -179,8 +254,7 @@ class RobustSparseMean(MeanEstimator):
         The number k of nonzero entries of the mean. "auto" counts the entries of the weighted mean
         that exceed, in units of their noise, the largest of n_features Gaussians at level 0.05;
         it may find none. An integer above n_features is clipped with a warning.
-    contamination : float in [0, 0.5) or "auto", default="auto"
-        The largest share of rows that may be wrong. "auto" estimates it.
+    {{contamination}}
     scale : {"auto", "mad"}, array of shape (n_features,) or None, default="auto"
         The noise of each feature. "auto" leaves data of unit noise alone and else uses robust
         scales, estimated again with the weights found; "mad" always divides by the median absolute
@@ -189,73 +263,24 @@ class RobustSparseMean(MeanEstimator):
         The covariance of clean rows, where it is known: an array, or an estimator with
         ``covariance_`` fitted on rows that you trust. None takes the features to be uncorrelated.
         The default scale is then its diagonal; with another scale only its correlations are used.
-    solver : {"polyak", "backtracking", "constant", "mirror"}, default="polyak"
-        "polyak" steps toward the level of clean data, "backtracking" halves steps that fail,
-        "constant" is the step of the paper's theorem, "mirror" is entropic mirror descent.
-    refit : bool, default=True
-        After the descent, trim along the direction in which the removed rows differ.
-    stop_at_floor : bool, default=True
-        End the descent at the level of clean data instead of at a stationary point.
-    working_set : bool, default=True
-        Descend on the features that carry the evidence and verify on all.
-    max_iter : int, default=300
-        Evaluations of the objective allowed.
-    tol : float, default=1e-3
-        Relative progress below which a descent has converged.
-    subsample : int or None, default=1_000_000
-        The most rows that weights are searched on. Of more, a random sample is fitted, all rows are
-        scored with what it taught, and those that the search would have left their weight have
-        equal weight, or one in proportion to `sample_weight`. A given `contamination` is then
-        exceeded by as much as that of a sample may exceed that of all rows. None: all rows, always.
-    random_state : int, RandomState or None, default=None
-        Draws the sample of `subsample`, which is all that is random; None means 0.
-    verbose : bool or int, default=False
-        Log each evaluation at level INFO to the logger ``outweigh``.
+    {{search_parameters}}
 
     Attributes
     ----------
     location_ : ndarray of shape (n_features,)
         The estimate, in the units of X: zero outside `support_`, except that a constant feature
-        has its constant.
+        has its constant. After a fit on a sample the mean of all trusted rows; `certificate_`,
+        `objective_`, `noise_floor_` and `trace_` then speak of the sample alone.
     support_ : ndarray of shape (k,)
         The features of the nonzero entries.
     n_nonzero_ : int
         The number of nonzero entries given or found.
-    weights_ : ndarray of shape (n_samples,)
-        The weight of each row. After a fit of Dask rows on a sample a dask array, chunked like
-        them and not yet computed.
-    subsample_ : ndarray of int or None
-        The rows that weights were searched on; None for all of them. Where it is not None,
-        `location_` is the mean of all trusted rows, and `certificate_`, `objective_`,
-        `noise_floor_` and `trace_` speak of these rows alone.
-    contamination_ : float
-        The share of the sample weight removed: total variation of `weights_` from uniform.
-    contamination_bound_ : float
-        The share that could have been removed.
-    scale_ : ndarray of shape (n_features,)
-        The noise that each feature was divided by.
-    objective_, noise_floor_ : float
-        The objective at the weights, and the median level of clean data.
-    certificate_ : Certificate
-        How good the weights are; ``str(est.certificate_)`` is a verdict for a person.
-    n_iter_ : int
-    n_passes_ : int
-        Passes made over data in chunks; only set for such data.
-    trace_ : tuple of Iterate
-    offset_ : float
-        ``predict`` flags rows whose score is below it.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features,)
-
-    Notes
-    -----
-    ``refit=False, solver="constant", stop_at_floor=False, working_set=False`` is the plain
-    algorithm of the paper.
+    {{weights}}
+    {{fitted}}
 
     References
     ----------
-    Cheng, Diakonikolas, Ge, Gupta, Kane, Soltanolkotabi, "Outlier-Robust Sparse Estimation via
-    Non-Convex Optimization", NeurIPS 2022, Algorithm 1.
+    {{paper}}, Algorithm 1.
 
     Examples
     --------
@@ -272,13 +297,7 @@ class RobustSparseMean(MeanEstimator):
     0.1
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **COMMON,
-        **N_NONZERO,
-    }
-
-    # How often the number of entries is counted again with better weights.
-    _COUNTS = 3
+    _parameter_constraints: ClassVar[dict[str, Any]] = {**COMMON, **N_NONZERO}
 
     def __init__(
         self,
@@ -288,11 +307,7 @@ class RobustSparseMean(MeanEstimator):
         scale: str | ArrayLike | None = "auto",
         covariance: object = None,
         solver: str = "polyak",
-        refit: bool = True,
-        stop_at_floor: bool = True,
-        working_set: bool = True,
         max_iter: int = 300,
-        tol: float = 1e-3,
         subsample: int | None = 1_000_000,
         random_state: int | np.random.RandomState | None = None,
         verbose: int | bool = False,
@@ -302,57 +317,13 @@ class RobustSparseMean(MeanEstimator):
         self.scale = scale
         self.covariance = covariance
         self.solver = solver
-        self.refit = refit
-        self.stop_at_floor = stop_at_floor
-        self.working_set = working_set
         self.max_iter = max_iter
-        self.tol = tol
         self.subsample = subsample
         self.random_state = random_state
         self.verbose = verbose
 
-    def _find(
-        self, prepared: Prepared, sample_weight: Array, earlier: Found | None, verify: bool
-    ) -> Found:
-        if self.n_nonzero != "auto":
-            k = min(int(self.n_nonzero), prepared.samples.n_features)
-            return self._find_with(prepared, sample_weight, k, earlier, verify)
-        k = first_count(prepared, sample_weight, earlier)
-        risen = False
-        for _ in range(self._COUNTS):
-            found = self._find_with(prepared, sample_weight, k, earlier, verify)
-            counted = max(1, count_in(found))
-            if not verify or abs(counted - k) <= 0.2 * k:
-                break
-            if risen and counted < k:
-                # Outliers were counted that fewer entries do not show: no way back to those.
-                break
-            risen = counted > k
-            k, earlier = counted, None
-            if self.stop_at_floor:
-                still_clean = seen_through(found, partial(objectives.sparse_mean, n_nonzero=k))
-                if still_clean is not None:
-                    return still_clean
-        return found
-
-    def _find_with(
-        self,
-        prepared: Prepared,
-        sample_weight: Array,
-        k: int,
-        earlier: Found | None,
-        verify: bool,
-    ) -> Found:
-        return find_weighting(
-            prepared,
-            sample_weight,
-            partial(objectives.sparse_mean, n_nonzero=k),
-            self._known_contamination(),
-            replace(self._options(max(3 * k, 30)), verify=verify),
-            separate_sparse=True if self.refit else None,
-            callback=self._log,
-            earlier=earlier,
-        )
+    def _task(self, n_samples: int) -> Task:
+        return Task(n_nonzero=() if self.n_nonzero == "auto" else (int(self.n_nonzero),))
 
     def _validate_rows(
         self, X: ArrayLike, sample_weight: ArrayLike | None
@@ -372,15 +343,23 @@ class RobustSparseMean(MeanEstimator):
     def _nonzero(self) -> NDArray[np.bool_]:
         return np.asarray(self.location_ != 0.0)
 
-    def _read_out(self, mean: Array, standardizer: Standardizer, n_effective: float) -> Array:
+    @property
+    def _norm(self) -> RowwiseLargest:
+        return RowwiseLargest(self._n_searched)
+
+    def _read_out(self, mean: Array, found: Fit) -> Array:
+        standardizer = found.noise.standardizer
         z = mean / standardizer.scale
         if self.n_nonzero == "auto":
-            k = count_significant(z, n_effective)
+            k = count_entries(z, found.problem.n_effective(found.weights))
         else:
             k = min(int(self.n_nonzero), z.size)
         chosen = top_k_indices(z, k)
         self.n_nonzero_ = int(chosen.size)
         self.support_ = standardizer.columns[chosen]
+        norm = found.problem.objective.norm
+        assert isinstance(norm, RowwiseLargest)
+        self._n_searched = norm.n_nonzero
         location = np.zeros_like(mean)
         location[chosen] = mean[chosen]
         return location

@@ -1,15 +1,17 @@
-"""Which values each parameter may take; the only use of scikit-learn's private validation."""
+"""The parameters of the estimators: what each may be, and what is said of those they share."""
 
 from __future__ import annotations
 
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, TypeVar
 
 from sklearn.utils._param_validation import HasMethods, Interval, Options, StrOptions
 
-from outweigh.estimators.search import SOLVERS
+from outweigh.optimise import SOLVERS
 
-__all__ = ["COMMON", "N_COMPONENTS", "N_NONZERO", "N_NONZERO_EACH", "SEARCH"]
+__all__ = ["COMMON", "N_COMPONENTS", "N_NONZERO", "N_NONZERO_EACH", "SEARCH", "documented"]
+
+Class = TypeVar("Class", bound=type)
 
 
 class _Zero(Options):
@@ -27,12 +29,8 @@ COMMON: dict[str, Any] = {
     ],
     "scale": [StrOptions({"auto", "mad"}), "array-like", None],
     "covariance": ["array-like", HasMethods(["fit"]), None],
-    "solver": [StrOptions(set(SOLVERS))],
-    "refit": ["boolean"],
-    "stop_at_floor": ["boolean"],
-    "working_set": ["boolean"],
+    "solver": [StrOptions({*SOLVERS, "paper"})],
     "max_iter": [Interval(Integral, 1, None, closed="left")],
-    "tol": [Interval(Real, 0.0, None, closed="neither")],
     "subsample": [Interval(Integral, 2, None, closed="left"), None],
     "random_state": ["random_state"],
     "verbose": ["verbose"],
@@ -56,3 +54,64 @@ SEARCH: dict[str, Any] = {
     "upper": [Interval(Real, 0.0, 0.5, closed="neither")],
     "tol": [Interval(Real, 0.0, None, closed="neither")],
 }
+
+# What is the same in all four is said once; {name} in a docstring is replaced by it.
+_SAID_ONCE = {
+    "contamination": """\
+contamination : float in [0, 0.5) or "auto", default="auto"
+        The largest share of rows that may be wrong. "auto" estimates it.""",
+    "search_parameters": """\
+solver : {"polyak", "backtracking", "mirror", "paper"}, default="polyak"
+        "polyak" steps toward the level of clean data, "backtracking" halves steps that fail,
+        "mirror" is entropic mirror descent. "paper" is the algorithm of the paper and nothing
+        else: its constant step on all features of X as it is, to the end of `max_iter`; it needs a
+        `contamination` and `scale=None`.
+    max_iter : int, default=300
+        Evaluations of the objective allowed in a search.
+    subsample : int or None, default=1_000_000
+        The most rows that weights are searched on. Of more, a random sample is fitted, all rows are
+        scored with what it taught, and those that the search would have left their weight have
+        equal weight, or one in proportion to `sample_weight`. A given `contamination` is then
+        exceeded by as much as that of a sample may exceed that of all rows. None: all rows, always.
+    random_state : int, RandomState or None, default=None
+        Draws the sample of `subsample`, which is all that is random; None means 0.
+    verbose : bool or int, default=False
+        Log each evaluation at level INFO to the logger ``outweigh``.""",
+    "weights": """\
+weights_ : ndarray of shape (n_samples,)
+        The weight of each row. After a fit of Dask rows on a sample a dask array, chunked like
+        them and not yet computed.
+    subsample_ : ndarray of int or None
+        The rows that weights were searched on; None for all of them.""",
+    "fitted": """\
+contamination_ : float
+        The share of the sample weight removed: total variation of `weights_` from uniform.
+    contamination_bound_ : float
+        The share that could have been removed.
+    scale_ : ndarray of shape (n_features,)
+        The noise that each feature was divided by.
+    objective_, noise_floor_ : float
+        The objective at the weights, and the median level of clean data.
+    certificate_ : Certificate
+        How good the weights are; ``str(est.certificate_)`` is a verdict for a person.
+    n_iter_ : int
+    n_passes_ : int
+        Passes made over data in chunks; only set for such data.
+    trace_ : tuple of Iterate
+    offset_ : float
+        ``predict`` flags rows whose score is below it.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features,)""",
+    "paper": """\
+Cheng, Diakonikolas, Ge, Gupta, Kane, Soltanolkotabi, "Outlier-Robust Sparse Estimation via
+    Non-Convex Optimization", NeurIPS 2022""",
+}
+
+
+def documented(cls: Class) -> Class:
+    """Fill in the docstring of a class what it shares with others: ``{{name}}`` for each name."""
+    text = cls.__doc__ or ""
+    for name, said in _SAID_ONCE.items():
+        text = text.replace("{{" + name + "}}", said)
+    cls.__doc__ = text
+    return cls

@@ -3,20 +3,272 @@
 from __future__ import annotations
 
 import warnings
+from abc import abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
 from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import check_is_fitted
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_array, check_is_fitted
 
-from outweigh.estimators.parameters import COMMON, N_COMPONENTS, N_NONZERO_EACH
-from outweigh.estimators.pca_template import ComponentsEstimator
+from outweigh.estimators.base import RobustEstimator
+from outweigh.estimators.input import each_row
+from outweigh.estimators.parameters import COMMON, N_COMPONENTS, N_NONZERO_EACH, documented
+from outweigh.fit.beyond import feature_variances
+from outweigh.fit.distances import Distances, distances_for
+from outweigh.fit.readers import fix_signs, orthonormal
+from outweigh.fit.road import Fit, Task
+from outweigh.protocols import Array, Indices
+from outweigh.samples import DenseSamples
 
-__all__ = ["RobustPCA", "RobustSparsePCA"]
+__all__ = ["ComponentsEstimator", "RobustPCA", "RobustSparsePCA"]
+
+# Squares of what lies beyond would overflow; such rows are outliers by any measure.
+_LARGEST = 1e140
+_ROWS_AT_A_TIME = 4096
 
 
+class ComponentsEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RobustEstimator):
+    """The fit template and the methods of both."""
+
+    n_components: int
+    covariance: object
+    assume_centered: bool
+    components_: Array
+    mean_: Array
+    _distances: Distances
+
+    @abstractmethod
+    def _wanted_nonzero(self) -> tuple[int, ...] | None:
+        """Return the entries of each component, () to find them, or None for all."""
+
+    def _task(self, n_samples: int) -> Task:
+        most = min(n_samples, self.n_features_in_)
+        if self.n_components > most:
+            raise ValueError(
+                f"n_components={self.n_components} must be at most min(n_samples, n_features)="
+                f"{most}; lower it or add samples"
+            )
+        return Task(int(self.n_components), self._wanted_nonzero(), not self.assume_centered)
+
+    def _set_answer(self, found: Fit) -> None:
+        self._set_components(found)
+        noise = found.noise
+        self._distances = distances_for(
+            noise.rows.samples(_within_range, self.n_features_in_),
+            found.weights,
+            orthonormal(self.components_.T),
+            not self.assume_centered,
+        )
+        self.score_cutoff_ = self._distances.score_cutoff
+        self.orthogonal_cutoff_ = self._distances.orthogonal_cutoff
+
+    def _set_components(self, found: Fit) -> None:
+        """Set the components in the units of X, by decreasing variance, and what they explain."""
+        standardizer, weights, samples = (
+            found.noise.standardizer,
+            found.weights,
+            found.noise.samples,
+        )
+        centred, n_features = not self.assume_centered, self.n_features_in_
+        centre = samples.mean(weights) if centred else np.zeros(samples.n_features)
+        self.mean_ = np.zeros(n_features)
+        self.mean_[standardizer.columns] = standardizer.restore(centre)
+        if centred:
+            constant = np.setdiff1d(np.arange(n_features), standardizer.columns)
+            self.mean_[constant] = found.noise.first[constant]
+        rows = found.components.T * standardizer.scale
+        rows = _completed(rows / np.linalg.norm(rows, axis=1, keepdims=True), self.n_components)
+        # The products of features with these are those of whitened rows with R^(1/2) times.
+        directions = standardizer.to_features((rows * standardizer.scale).T)
+        along = samples.project(directions) - centre @ directions
+        # The unbiased variance for equal weights, as scikit-learn's PCA has it.
+        n_effective = found.problem.n_effective(weights)
+        unbiased = n_effective / max(n_effective - 1.0, 1.0) if centred else 1.0
+        covariance = unbiased * (along * weights[:, None]).T @ along
+        order, variances = _adjusted_variances(covariance)
+        components = np.zeros((self.n_components, n_features))
+        components[:, standardizer.columns] = rows[order]
+        self.components_ = fix_signs(components)
+        self.explained_variance_ = variances
+        if standardizer.whitener is None:
+            spread = samples.variances(weights)
+        else:
+            spread = feature_variances(samples, weights, standardizer.whitener)
+        if not centred:
+            # About zero; the origin is zero then.
+            mean = standardizer.restore(samples.mean(weights)) / standardizer.scale
+            spread = spread + mean**2
+        total = unbiased * float(spread @ standardizer.scale**2)
+        left = max(total - float(variances.sum()), 0.0)
+        self.explained_variance_ratio_ = variances / total if total > 0 else variances
+        self.noise_variance_ = 0.0
+        if n_features > self.n_components:
+            self.noise_variance_ = left / (n_features - self.n_components)
+        self.scale_ = np.ones(n_features)
+        if self.scale is not None or self.covariance is not None:
+            self.scale_[standardizer.columns] = standardizer.scale
+
+    def transform(self, X: ArrayLike) -> NDArray[np.floating]:
+        """Return the scores of the rows: their coordinates along the components.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_components)
+            float32 for float32 rows; a dask array, not yet computed, for data of Dask.
+        """
+        check_is_fitted(self)
+        scores: NDArray[np.floating] = each_row(
+            self,
+            X,
+            Projection(self.mean_, self.components_),
+            dtypes=[np.float64, np.float32],
+            n_columns=self._n_features_out,
+        )
+        return scores
+
+    def inverse_transform(self, X: ArrayLike) -> NDArray[np.floating]:
+        """Return the rows nearest to the mean that have the given scores.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_components)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features)
+            float32 for float32 scores.
+        """
+        check_is_fitted(self)
+        scores = check_array(X, dtype=[np.float64, np.float32], input_name="X")
+        if scores.shape[1] != self.n_components:
+            raise ValueError(
+                f"X must have one column per component, {self.n_components}; got {scores.shape[1]}"
+            )
+        gram = self.components_ @ self.components_.T
+        rows = scores @ np.linalg.pinv(gram) @ self.components_ + self.mean_
+        return np.asarray(rows.astype(scores.dtype, copy=False))
+
+    def score_distances(self, X: ArrayLike) -> Array:
+        """Return the Mahalanobis distance of each row inside the subspace; see `score_cutoff_`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        check_is_fitted(self)
+        distances: Array = each_row(self, X, DistanceOf(self._distances, "score"))
+        return distances
+
+    def orthogonal_distances(self, X: ArrayLike) -> Array:
+        """Return the distance of each row from the subspace; see `orthogonal_cutoff_`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        check_is_fitted(self)
+        distances: Array = each_row(self, X, DistanceOf(self._distances, "orthogonal"))
+        return distances
+
+    @property
+    def _origin(self) -> Array:
+        return self.mean_
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.components_.shape[0])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Projection:
+    """Rows to their scores; small enough to be sent to workers."""
+
+    mean: Array
+    components: Array
+
+    def __call__(self, rows: NDArray[np.floating]) -> NDArray[np.floating]:
+        """Return the scores, in the precision of the rows."""
+        scores = np.empty((rows.shape[0], self.components.shape[0]), dtype=rows.dtype)
+        # In double precision, a part of the rows at a time: far from zero the difference from the
+        # mean would lose its digits in single precision, and a copy of all rows may be too much.
+        for start in range(0, rows.shape[0], _ROWS_AT_A_TIME):
+            part = slice(start, start + _ROWS_AT_A_TIME)
+            scores[part] = (rows[part] - self.mean) @ self.components.T
+        return scores
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DistanceOf:
+    """Rows to one of their two distances; small enough to be sent to workers."""
+
+    distances: Distances
+    kind: str
+
+    def __call__(self, rows: NDArray[np.floating]) -> Array:
+        """Return the distance of each row."""
+        samples = DenseSamples(_within_range(rows))
+        along = self.kind == "score"
+        return self.distances.score(samples) if along else self.distances.orthogonal(samples)
+
+
+def _within_range(rows: NDArray[np.floating]) -> Array:
+    values = np.asarray(rows, dtype=np.float64)
+    # Looking is quicker than a copy.
+    if values.min(initial=0.0) >= -_LARGEST and values.max(initial=0.0) <= _LARGEST:
+        return values
+    return np.clip(values, -_LARGEST, _LARGEST)
+
+
+def _completed(rows: Array, count: int) -> Array:
+    """Return unit rows, filled up to `count` with axes orthogonal to them: of no variance."""
+    while rows.shape[0] < count:
+        basis = orthonormal(rows.T)
+        axis = int(np.argmin(np.square(basis).sum(axis=1)))
+        row = -basis @ basis[axis]
+        row[axis] += 1.0
+        rows = np.vstack([rows, row / np.linalg.norm(row)])
+    return rows
+
+
+def _adjusted_variances(covariance: Array) -> tuple[Indices, Array]:
+    """Order correlated scores greedily by the variance that those before them leave."""
+    left = covariance.copy()
+    order: list[int] = []
+    variances: list[float] = []
+    for _ in range(left.shape[0]):
+        diagonal = np.diagonal(left).copy()
+        diagonal[order] = -np.inf
+        best = int(np.argmax(diagonal))
+        order.append(best)
+        variance = max(float(diagonal[best]), 0.0)
+        variances.append(variance)
+        if variance > 0.0:
+            left = left - np.outer(left[:, best], left[best]) / variance
+    return np.asarray(order, dtype=np.intp), np.asarray(variances)
+
+
+@documented
 class RobustPCA(ComponentsEstimator):
     r"""Principal components of data of which a fraction of the rows is arbitrarily wrong.
 
@@ -31,8 +283,7 @@ class RobustPCA(ComponentsEstimator):
     ----------
     n_components : int, default=1
         At most min(n_samples, n_features).
-    contamination : float in [0, 0.5) or "auto", default="auto"
-        The largest share of rows that may be wrong. "auto" estimates it.
+    {{contamination}}
     scale : {"auto", "mad"}, array of shape (n_features,) or None, default=None
         None keeps the units of X and estimates one noise level for all features. "mad" divides
         each feature by its median absolute deviation, "auto" only where the features are not of
@@ -45,30 +296,7 @@ class RobustPCA(ComponentsEstimator):
         with another scale only its correlations are used. None takes R to be the identity.
     assume_centered : bool, default=False
         Whether the clean rows have mean zero: M_w instead of S_w, and no mean is subtracted.
-    solver : {"polyak", "backtracking", "constant", "mirror"}, default="polyak"
-        "polyak" steps toward the level of clean data, "backtracking" halves steps that fail,
-        "constant" is the step of the paper's theorem, "mirror" is entropic mirror descent.
-    refit : bool, default=True
-        False minimises the paper's objective, the Ky Fan norm of :math:`S_w - \sigma^2 I` with one
-        singular value more than components, and reads the top eigenvectors off.
-    stop_at_floor : bool, default=True
-        End the descent at the level of clean data; without `refit`, at the theorem's threshold
-        :math:`\rho + O(\delta)`. False descends to a stationary point.
-    working_set : bool, default=True
-        Has no effect here; it is shared with the sparse estimators.
-    max_iter : int, default=300
-        Evaluations of the objective allowed in each descent.
-    tol : float, default=1e-3
-        Relative progress below which a descent has converged.
-    subsample : int or None, default=1_000_000
-        The most rows that weights are searched on. Of more, a random sample is fitted, all rows are
-        scored with what it taught, and those that the search would have left their weight have
-        equal weight, or one in proportion to `sample_weight`. A given `contamination` is then
-        exceeded by as much as that of a sample may exceed that of all rows. None: all rows, always.
-    random_state : int, RandomState or None, default=None
-        Draws the sample of `subsample`, which is all that is random; None means 0.
-    verbose : bool or int, default=False
-        Log each evaluation at level INFO to the logger ``outweigh``.
+    {{search_parameters}}
 
     Attributes
     ----------
@@ -82,40 +310,15 @@ class RobustPCA(ComponentsEstimator):
         Mean variance of the directions left.
     mean_ : ndarray of shape (n_features,)
         The weighted mean; zero with `assume_centered`.
-    weights_ : ndarray of shape (n_samples,)
-        After a fit of Dask rows on a sample a dask array, chunked like them and not yet computed.
-    subsample_ : ndarray of int or None
-        The rows that weights were searched on; None for all of them. Where it is not None,
-        everything but `weights_` and `contamination_` is of these rows alone.
-    contamination_, contamination_bound_ : float
-        The share of the sample weight removed, and the share that could have been.
-    certificate_ : PCACertificate
-        How good the weights are; ``str(est.certificate_)`` is a verdict for a person.
-    objective_, noise_floor_ : float
-        The norm of what the components leave, and its median for clean data; 0 where the noise is
-        not white, and `objective_` is then the sum of the leading variances.
+    {{weights}}
+        After a fit on a sample everything else is of these rows alone.
     score_cutoff_, orthogonal_cutoff_ : float
         What 0.975 of clean rows do not exceed; see `score_distances`, `orthogonal_distances`.
-    scale_ : ndarray of shape (n_features,)
-        What each feature was divided by; ones if `scale` is None.
-    n_iter_ : int
-    n_passes_ : int
-        Passes made over data in chunks; only set for such data.
-    trace_ : tuple of Iterate
-    offset_ : float
-        ``predict`` flags rows whose score is below it.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features,)
-
-    Notes
-    -----
-    ``refit=False, solver="constant", stop_at_floor=False`` is the plain algorithm of the paper,
-    ``solver="backtracking"`` the one its authors ran.
+    {{fitted}}
 
     References
     ----------
-    Cheng, Diakonikolas, Ge, Gupta, Kane, Soltanolkotabi, "Outlier-Robust Sparse Estimation via
-    Non-Convex Optimization", NeurIPS 2022, Appendix E.
+    {{paper}}, Appendix E.
 
     Examples
     --------
@@ -139,11 +342,7 @@ class RobustPCA(ComponentsEstimator):
         covariance: object = None,
         assume_centered: bool = False,
         solver: str = "polyak",
-        refit: bool = True,
-        stop_at_floor: bool = True,
-        working_set: bool = True,
         max_iter: int = 300,
-        tol: float = 1e-3,
         subsample: int | None = 1_000_000,
         random_state: int | np.random.RandomState | None = None,
         verbose: int | bool = False,
@@ -154,11 +353,7 @@ class RobustPCA(ComponentsEstimator):
         self.covariance = covariance
         self.assume_centered = assume_centered
         self.solver = solver
-        self.refit = refit
-        self.stop_at_floor = stop_at_floor
-        self.working_set = working_set
         self.max_iter = max_iter
-        self.tol = tol
         self.subsample = subsample
         self.random_state = random_state
         self.verbose = verbose
@@ -167,6 +362,7 @@ class RobustPCA(ComponentsEstimator):
         return None
 
 
+@documented
 class RobustSparsePCA(ComponentsEstimator):
     r"""Sparse principal components of data of which a fraction of the rows is arbitrarily wrong.
 
@@ -184,26 +380,14 @@ class RobustSparsePCA(ComponentsEstimator):
         that exceed the largest of n_features Gaussians of their noise; where the noise is not
         white, it takes the effective number of entries :math:`1 / \sum_j u_j^4` of the dense
         component. An integer above n_features is clipped with a warning.
-    contamination : float in [0, 0.5) or "auto", default="auto"
-        The largest share of rows that may be wrong. "auto" estimates it.
+    {{contamination}}
     scale : {"auto", "mad"}, array of shape (n_features,) or None, default=None
         As in `RobustPCA`; the support is chosen in scaled units.
     covariance : array of shape (n_features, n_features), fitted estimator or None, default=None
         As in `RobustPCA`; the components beyond it are sparse in the features themselves.
     assume_centered : bool, default=False
         Whether the clean rows have mean zero: M_w instead of S_w, and no mean is subtracted.
-    solver : {"polyak", "backtracking", "constant", "mirror"}, default="polyak"
-    refit : bool, default=True
-        False minimises the paper's objective :math:`\|S_w - \sigma^2 I\|_{F,2k^2}` and reads the
-        component off its :math:`k^2` largest entries; for several components the norm has
-        :math:`\sum_j k_j^2 + \max_j k_j^2` entries.
-    stop_at_floor : bool, default=True
-        End the descent at the level of clean data; without `refit`, at the theorem's threshold
-        :math:`\rho + O(\delta)`. False descends to a stationary point.
-    working_set : bool, default=True
-        Descend on the features that carry the evidence and verify on all.
-    max_iter, tol, subsample, random_state, verbose
-        As in `RobustPCA`.
+    {{search_parameters}}
 
     Attributes
     ----------
@@ -219,40 +403,15 @@ class RobustSparsePCA(ComponentsEstimator):
         Mean variance of the directions left.
     mean_ : ndarray of shape (n_features,)
         The weighted mean; zero with `assume_centered`.
-    weights_ : ndarray of shape (n_samples,)
-        After a fit of Dask rows on a sample a dask array, chunked like them and not yet computed.
-    subsample_ : ndarray of int or None
-        The rows that weights were searched on; None for all of them. Where it is not None,
-        everything but `weights_` and `contamination_` is of these rows alone.
-    contamination_, contamination_bound_ : float
-        The share of the sample weight removed, and the share that could have been.
-    certificate_ : PCACertificate
-        How good the weights are; ``str(est.certificate_)`` is a verdict for a person.
-    objective_, noise_floor_ : float
-        As in `RobustPCA`.
+    {{weights}}
+        After a fit on a sample everything else is of these rows alone.
     score_cutoff_, orthogonal_cutoff_ : float
-        What 0.975 of clean rows do not exceed.
-    scale_ : ndarray of shape (n_features,)
-        What each feature was divided by; ones if `scale` is None.
-    n_iter_ : int
-    n_passes_ : int
-        Passes made over data in chunks; only set for such data.
-    trace_ : tuple of Iterate
-    offset_ : float
-        ``predict`` flags rows whose score is below it.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features,)
-
-    Notes
-    -----
-    ``refit=False, solver="constant", stop_at_floor=False, working_set=False`` is the plain
-    algorithm of the paper, ``solver="backtracking"`` the one its authors ran. With more than 3000
-    features components are sought among the 1500 of most covariance energy.
+        What 0.975 of clean rows do not exceed; see `score_distances`, `orthogonal_distances`.
+    {{fitted}}
 
     References
     ----------
-    Cheng, Diakonikolas, Ge, Gupta, Kane, Soltanolkotabi, "Outlier-Robust Sparse Estimation via
-    Non-Convex Optimization", NeurIPS 2022, Algorithm 2; Zou, Hastie and Tibshirani, "Sparse
+    {{paper}}, Algorithm 2; Zou, Hastie and Tibshirani, "Sparse
     principal component analysis", Journal of Computational and Graphical Statistics 15 (2006).
 
     Examples
@@ -282,11 +441,7 @@ class RobustSparsePCA(ComponentsEstimator):
         covariance: object = None,
         assume_centered: bool = False,
         solver: str = "polyak",
-        refit: bool = True,
-        stop_at_floor: bool = True,
-        working_set: bool = True,
         max_iter: int = 300,
-        tol: float = 1e-3,
         subsample: int | None = 1_000_000,
         random_state: int | np.random.RandomState | None = None,
         verbose: int | bool = False,
@@ -298,11 +453,7 @@ class RobustSparsePCA(ComponentsEstimator):
         self.covariance = covariance
         self.assume_centered = assume_centered
         self.solver = solver
-        self.refit = refit
-        self.stop_at_floor = stop_at_floor
-        self.working_set = working_set
         self.max_iter = max_iter
-        self.tol = tol
         self.subsample = subsample
         self.random_state = random_state
         self.verbose = verbose

@@ -9,11 +9,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
+from sklearn.utils.random import sample_without_replacement
 
 from outweigh.protocols import Array, Indices
 from outweigh.samples import Rows
 
-__all__ = ["Subsample", "Trusts", "random_indices", "subsample_of"]
+__all__ = ["Subsample", "Trusts", "subsample_of"]
 
 logger = logging.getLogger("outweigh")
 
@@ -91,30 +92,8 @@ def subsample_of(
         "X: weights are searched on a random sample of %d of %d rows (subsample)", size, n_counted
     )
     generator = check_random_state(0 if random_state is None else random_state)
-    indices = random_indices(n_counted, size, generator)
+    drawn = sample_without_replacement(n_counted, size, random_state=generator)
+    indices = np.sort(drawn).astype(np.intp, copy=False)
     indices = indices if counted is None else counted[indices]
     weight = np.ones(size) if sample_weight is None else sample_weight[indices]
     return Subsample(indices, rows.part(indices), weight)
-
-
-def random_indices(n: int, size: int, generator: np.random.RandomState) -> Indices:
-    """Return `size` of the numbers below n, none twice, in increasing order.
-
-    Every set of so many is equally likely. Memory is a few times `size` numbers, however large n:
-    `numpy.random.Generator.choice` holds all n unless `size` is a small part of them.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> random_indices(10**15, 3, np.random.RandomState(0)).size
-    3
-    """
-    if 2 * size > n:
-        left_out = random_indices(n, n - size, generator)
-        return np.delete(np.arange(n, dtype=np.intp), left_out)
-    found = np.empty(0, dtype=np.intp)
-    while found.size < size:
-        # As many as are missing, never more: no choice among them could favour any.
-        more = generator.randint(0, n, size - found.size, dtype=np.int64)
-        found = np.union1d(found, more)
-    return found.astype(np.intp, copy=False)

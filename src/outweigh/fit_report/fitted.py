@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from outweigh.certificates import Certificate
 from outweigh.estimators.base import RobustEstimator
 from outweigh.estimators.explanation import Explanation
+from outweigh.fit.certificate import Certificate
 from outweigh.protocols import Array, Indices
 
 __all__ = ["Fitted"]

@@ -1,20 +1,19 @@
 """Descent over sample weights: one loop, step rules and updates as values."""
 
+from outweigh.optimise.capped_simplex import CappedSimplex
 from outweigh.optimise.descent import descend
-from outweigh.optimise.rounds import Rounds, descend_in_rounds
-from outweigh.optimise.steps import Backtracking, Constant, Polyak
-from outweigh.optimise.updates import EntropicMirror, ProjectedSubgradient
-from outweigh.optimise.working_set import WorkingSet, descend_on_working_set
+from outweigh.optimise.steps import SOLVERS, Backtracking, Constant, Polyak, steps_for
+from outweigh.optimise.updates import EntropicMirror, ProjectedSubgradient, Subgradient
 
 __all__ = [
+    "SOLVERS",
     "Backtracking",
+    "CappedSimplex",
     "Constant",
     "EntropicMirror",
     "Polyak",
     "ProjectedSubgradient",
-    "Rounds",
-    "WorkingSet",
+    "Subgradient",
     "descend",
-    "descend_in_rounds",
-    "descend_on_working_set",
+    "steps_for",
 ]

@@ -149,4 +149,4 @@ class _Recorder:
             raise ValueError("max_iter must be at least 1")
         weights, value, form, force, drift, pushed = self._best
         trace = tuple(self.trace)
-        return Result(weights, value, status, len(trace), trace, form, force, drift, pushed=pushed)
+        return Result(weights, value, status, len(trace), trace, form, force, drift, pushed)

@@ -3,11 +3,34 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from outweigh.protocols import Evaluation, Status
+from outweigh.optimise.updates import EntropicMirror, ProjectedSubgradient
+from outweigh.protocols import Evaluation, Status, StepRule, Update, WeightSet
 
-__all__ = ["Backtracking", "Constant", "Polyak"]
+__all__ = ["SOLVERS", "Backtracking", "Constant", "Polyak", "steps_for"]
+
+SOLVERS = ("polyak", "backtracking", "mirror")
+"""The names under which a user chooses how to descend."""
+
+
+def steps_for(
+    solver: str, domain: WeightSet, patience: int = 5
+) -> tuple[Callable[[float], StepRule], Update]:
+    """Return what a name in `SOLVERS` stands for, in all four estimators.
+
+    Returns
+    -------
+    make_rule : callable
+        From the level that clean data reaches to a fresh step rule.
+    update : Update
+        How weights move against a subgradient and back into the domain.
+    """
+    if solver == "backtracking":
+        return lambda target: Backtracking(), ProjectedSubgradient(domain)
+    update = EntropicMirror(domain) if solver == "mirror" else ProjectedSubgradient(domain)
+    return lambda target: Polyak(target, patience=patience), update
 
 
 @dataclass(slots=True)
@@ -55,12 +78,12 @@ class Backtracking:
 
     Parameters
     ----------
-    tol : float, default=1e-6
+    tol : float, default=1e-3
         Ten steps that lower the best value by less than this fraction are a jam; a hundred after
         it are the end.
     """
 
-    tol: float = 1e-6
+    tol: float = 1e-3
     finished: Status | None = field(default=None, init=False)
     _step: float = field(default=math.nan, init=False)
     _best: float = field(default=math.inf, init=False)
@@ -135,12 +158,6 @@ class Polyak:
         Stop when the rising target is within this fraction of the best value.
     patience : int, default=5
         Steps without progress before the target moves up.
-    growth : float, default=3.0
-        Factor by which the patience grows each time: the nearer the target is to the best value,
-        the more steps it takes to tell that it is out of reach.
-    diameter : float, default=inf
-        No two weights are farther apart. A linear model of slope |g| falls by at most |g| times
-        that, so a level below is out of reach at once, without waiting.
 
     References
     ----------
@@ -151,18 +168,15 @@ class Polyak:
     target: float
     tol: float = 1e-3
     patience: int = 5
-    growth: float = 3.0
-    diameter: float = math.inf
     finished: Status | None = field(default=None, init=False)
     _level: float = field(default=math.nan, init=False)
     _best: float = field(default=math.inf, init=False)
     _waiting: int = field(default=0, init=False)
-    _patience: float = field(default=math.nan, init=False)
 
     def decide(self, evaluation: Evaluation, gradient_norm_sq: float) -> tuple[float, bool]:
         """Accept every point and aim at the current level."""
         if math.isnan(self._level):
-            self._level, self._patience = self.target, float(self.patience)
+            self._level = self.target
         value = evaluation.value
         if gradient_norm_sq == 0.0:
             self.finished = Status.STATIONARY
@@ -176,14 +190,10 @@ class Polyak:
         else:
             self._waiting += 1
         self._best = min(self._best, value)
-        raised = self._waiting >= self._patience
+        raised = self._waiting >= self.patience
         if raised:
             self._waiting = 0
-            self._patience *= self.growth
             self._level = (self._level + self._best) / 2.0
-        lowest = evaluation.attained - math.sqrt(gradient_norm_sq) * self.diameter
-        if lowest > self._level:
-            self._level, raised = min(lowest, self._best), True
         if raised and self._best - self._level <= self.tol * self._best:
             self.finished = Status.STALLED if self.target > 0 else Status.STATIONARY
         gap = evaluation.attained - min(self._level, evaluation.attained)

@@ -8,7 +8,7 @@ import numpy as np
 
 from outweigh.protocols import Array, WeightSet
 
-__all__ = ["EntropicMirror", "ProjectedSubgradient"]
+__all__ = ["EntropicMirror", "ProjectedSubgradient", "Subgradient"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -28,6 +28,22 @@ class ProjectedSubgradient:
         moved = self.domain.project_tangent(weights, -metric * subgradient)
         counted = metric > 0
         return moved, float(np.sum(moved[counted] ** 2 / metric[counted]))
+
+    def move(self, weights: Array, direction: Array, step: float) -> Array:
+        """Return the next weights."""
+        return self.domain.project(weights + step * direction)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Subgradient:
+    """The update of the paper's lemma on projected descent, w <- P(w - step g), to the letter."""
+
+    domain: WeightSet
+
+    def direction(self, weights: Array, subgradient: Array) -> tuple[Array, float]:
+        """Return -g, a row of weight s moving s times as far, and its squared length."""
+        metric = self.domain.metric
+        return -metric * subgradient, float(metric @ subgradient**2)
 
     def move(self, weights: Array, direction: Array, step: float) -> Array:
         """Return the next weights."""

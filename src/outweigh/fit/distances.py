@@ -10,10 +10,10 @@ from scipy.special import ndtri
 from scipy.stats import chi2
 from scipy.stats import f as f_law
 
-from outweigh.estimators.preparation import Standardizer
+from outweigh.fit.cuts import weighted_quantile
+from outweigh.fit.noise import Standardizer
 from outweigh.protocols import Array, Samples
 from outweigh.samples import DenseSamples
-from outweigh.separation import weighted_quantile
 
 __all__ = ["DistanceScore", "Distances", "distances_for"]
 

@@ -14,15 +14,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from outweigh.estimators.pca_distances import distances_for
+from outweigh.fit.cuts import weighted_quantile
+from outweigh.fit.distances import distances_for
+from outweigh.fit.problem import Problem
 from outweigh.optimise.capped_simplex import CappedSimplex
-from outweigh.protocols import Array, Indices, Samples
-from outweigh.separation import weighted_quantile
+from outweigh.protocols import Array, Samples
 
-__all__ = ["ColouredFit", "fit_coloured", "n_leading"]
-
-AUTO_BOUND = 0.25
-"""The contamination of the first fit where it is to be estimated."""
+__all__ = ["LeastVolume", "least_volume", "n_leading", "share_beyond"]
 
 # With ten rows for each direction all are used; else the leading ones, at five rows for each.
 _ROWS_FOR_ALL, _ROWS_PER_DIRECTION = 10, 5
@@ -35,58 +33,56 @@ _SINGULAR = 1e-12
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ColouredFit:
-    """Weights, the subspace they single out, and the share they may remove.
+class LeastVolume:
+    """Weights of least volume, and the directions that rows are judged in.
 
-    ``leading`` spans the directions that rows are judged in: the components and, for a shape that
-    has more, those next to them.
+    ``leading`` spans the components and, for a shape that has more, the directions next to them;
+    its columns are orthonormal.
     """
 
     weights: Array
-    components: Array
     leading: Array
-    bound: float
     n_iter: int
 
 
-def fit_coloured(
-    samples: Samples,
-    sample_weight: Array,
-    pruned: Indices,
-    n_components: int,
-    contamination: float | None,
-    centred: bool,
-) -> ColouredFit:
-    """Find the weights of least volume and the principal subspace under them.
+def least_volume(problem: Problem, n_components: int, bound: float) -> LeastVolume:
+    """Find the weights of least volume among those that remove at most a share.
 
     Parameters
     ----------
-    samples : Samples
-        In an orthonormal basis; moderately many columns.
-    sample_weight : ndarray of shape (n,)
-    pruned : ndarray of int
-        Rows that no weights may use.
+    problem : Problem
+        Its samples in an orthonormal basis, of moderately many columns.
     n_components : int
-    contamination : float or None
-        None fits at 0.25, counts the rows beyond the cut-offs, and fits again at that share.
-    centred : bool
-
-    Returns
-    -------
-    ColouredFit
-        ``components`` holds columns.
+    bound : float
     """
-    bound = AUTO_BOUND if contamination is None else contamination
-    domain = _domain(sample_weight, pruned, bound)
-    fit = _at_bound(samples, domain, n_components, centred, bound)
-    if contamination is not None:
-        return fit
-    found = distances_for(samples, fit.weights, fit.leading, centred, sample_weight)
-    beyond = found.beyond(samples, domain.n_effective(fit.weights))
-    beyond[pruned] = True
-    share = float(sample_weight[beyond].sum() / sample_weight.sum())
-    bound = min(share, AUTO_BOUND)
-    return _at_bound(samples, _domain(sample_weight, pruned, bound), n_components, centred, bound)
+    samples, centred = problem.samples, problem.objective.centred
+    domain = problem.domain(bound)
+    weights, n_iter = problem.untouched, 0
+    values, vectors = _spectrum(samples, weights, centred)
+    q = n_leading(float(domain.metric.sum()), n_components, np.maximum(values, 0.0))
+    if bound > 0.0:
+        rows = samples.project(vectors[:, :q]) / np.sqrt(values[:q])
+        weights, n_iter = _from_many_starts(rows, domain, centred)
+    for _ in range(_POLISH_STEPS if bound > 0.0 else 0):
+        leading = _spectrum(samples, weights, centred)[1][:, :q]
+        found = distances_for(samples, weights, leading, centred)
+        moved = domain.minimize_linear(found.combined(samples))
+        n_iter += 1
+        if np.abs(moved - weights).sum() <= 1e-9:
+            break
+        weights = moved
+    vectors = _spectrum(samples, weights, centred)[1]
+    return LeastVolume(weights, vectors[:, : max(q, n_components)], n_iter)
+
+
+def share_beyond(problem: Problem, found: LeastVolume) -> float:
+    """Return the share of rows beyond the cut-offs of their distances from the bulk."""
+    samples, weight = problem.samples, problem.sample_weight
+    centred = problem.objective.centred
+    distances = distances_for(samples, found.weights, found.leading, centred, weight)
+    beyond = distances.beyond(samples, problem.n_effective(found.weights))
+    beyond[problem.pruned] = True
+    return float(weight[beyond].sum() / weight.sum())
 
 
 def n_leading(n_samples: float, n_components: int, values: Array) -> int:
@@ -108,35 +104,7 @@ def n_leading(n_samples: float, n_components: int, values: Array) -> int:
     return max(1, min(max(wanted, n_components + 1), allowed, _MAX_DIRECTIONS, rank))
 
 
-def _domain(sample_weight: Array, pruned: Indices, bound: float) -> CappedSimplex:
-    domain = CappedSimplex.from_contamination(sample_weight, bound + 1e-12)
-    return domain.pruned(pruned)
-
-
-def _at_bound(
-    samples: Samples, domain: CappedSimplex, n_components: int, centred: bool, bound: float
-) -> ColouredFit:
-    start = domain.reference()
-    values, vectors = _spectrum(samples, start, centred)
-    q = n_leading(float(domain.metric.sum()), n_components, np.maximum(values, 0.0))
-    weights, n_iter = start, 0
-    if bound > 0.0:
-        rows = samples.project(vectors[:, :q]) / np.sqrt(values[:q])
-        weights, n_iter = _least_volume(rows, domain, centred)
-    for _ in range(_POLISH_STEPS if bound > 0.0 else 0):
-        leading = _spectrum(samples, weights, centred)[1][:, :q]
-        found = distances_for(samples, weights, leading, centred)
-        moved = domain.minimize_linear(found.combined(samples))
-        n_iter += 1
-        if np.abs(moved - weights).sum() <= 1e-9:
-            break
-        weights = moved
-    vectors = _spectrum(samples, weights, centred)[1]
-    leading = vectors[:, : max(q, min(n_components, vectors.shape[1]))]
-    return ColouredFit(weights, vectors[:, :n_components], leading, bound, n_iter)
-
-
-def _least_volume(rows: Array, domain: CappedSimplex, centred: bool) -> tuple[Array, int]:
+def _from_many_starts(rows: Array, domain: CappedSimplex, centred: bool) -> tuple[Array, int]:
     """Minimise log det of the weighted covariance of whitened rows, from many starts."""
     reference = domain.reference()
     tried = [_concentrate(rows, domain, reference, centred, _FIRST_STEPS)]

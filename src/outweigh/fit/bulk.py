@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from outweigh.fit.cuts import weighted_quantile
 from outweigh.protocols import Array
-from outweigh.separation import weighted_quantile
 
 __all__ = ["robust_scatter", "robust_variance"]
 

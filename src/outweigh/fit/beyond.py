@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.linalg
 
-from outweigh.estimators.components import SparseReader, orthonormal
+from outweigh.fit.readers import SparseReader, orthonormal
 from outweigh.protocols import Array, Indices, MomentMatrix, Samples
 from outweigh.selection import top_k_indices
 
@@ -164,7 +164,7 @@ class Beyond:
         return np.asarray(np.linalg.solve(self.whitener, vectors), dtype=np.float64)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BeyondReader(SparseReader):
     """Directions in whitened rows whose images in the features are sparse.
 

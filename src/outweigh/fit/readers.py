@@ -9,7 +9,7 @@ import scipy.linalg
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 from scipy.special import ndtri
 
-from outweigh.estimators.pca_scatter import robust_scatter, robust_variance
+from outweigh.fit.bulk import robust_scatter, robust_variance
 from outweigh.norms import KyFan, LargestEntries
 from outweigh.protocols import Array, Indices, Norm, Samples
 from outweigh.samples import ArrayMoment
@@ -19,18 +19,21 @@ __all__ = [
     "DenseReader",
     "Reader",
     "SparseReader",
+    "count_entries",
     "count_significant",
     "effective_entries",
     "entries_read_out",
     "fix_signs",
+    "is_white",
     "largest_of",
     "orthonormal",
     "projected_out",
     "top_eigenvectors",
 ]
 
-# Candidates looked at beyond the components asked for: directions of outliers among them.
-_EXTRA = 3
+# Below these sizes a level of white noise cannot be told from the spikes.
+_MIN_ROWS, _MIN_FEATURES = 30, 8
+_SPIKES_SET_ASIDE = 4
 _POWER_STEPS = 100
 _LANCZOS_ABOVE = 80
 _START_ENTRIES, _THRESHOLD_STEPS = 12, 20
@@ -45,9 +48,12 @@ class DenseReader:
     Parameters
     ----------
     n_components : int
+    candidates : int, default=3
+        Directions looked at beyond those: there are outliers' among them.
     """
 
     n_components: int
+    candidates: int = 3
 
     @property
     def norm(self) -> Norm:
@@ -70,7 +76,9 @@ class DenseReader:
         a robust scatter in the few directions that they span tells them apart.
         """
         rows = int(sample_weight.sum() / _ROWS_PER_DIRECTION)
-        count = min(self.n_components + _EXTRA, excess.shape[0], max(rows, self.n_components))
+        count = min(
+            self.n_components + self.candidates, excess.shape[0], max(rows, self.n_components)
+        )
         basis = top_eigenvectors(excess, count)
         if count <= self.n_components or rows < count:
             return basis[:, : self.n_components]
@@ -79,19 +87,11 @@ class DenseReader:
 
     def refined(self, excess: Array, components: Array) -> Array:
         """Return the eigenvectors that overlap most with `components`."""
-        count = min(self.n_components + _EXTRA, excess.shape[0])
+        count = min(self.n_components + self.candidates, excess.shape[0])
         vectors = top_eigenvectors(excess, count)
         overlap = np.square(components.T @ vectors).sum(axis=0)
         chosen = np.argsort(-overlap, kind="stable")[: self.n_components]
         return np.asarray(vectors[:, np.sort(chosen)])
-
-    def leading(self, excess: Array) -> Array:
-        """Return the direction of largest excess, a column."""
-        return top_eigenvectors(excess, 1)
-
-    def edge(self, n_rows: float, n_features: int) -> float:
-        """Return the variance that the best of all directions shows in `n_rows` noise rows."""
-        return float((1.0 + np.sqrt(n_features / n_rows)) ** 2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,9 +102,12 @@ class SparseReader:
     ----------
     n_nonzero : tuple of int
         The number of nonzero entries of each component.
+    candidates : int, default=3
+        Directions looked at beyond each component: there are outliers' among them.
     """
 
     n_nonzero: tuple[int, ...]
+    candidates: int = 3
 
     @property
     def n_components(self) -> int:
@@ -135,10 +138,7 @@ class SparseReader:
         found: list[Array] = []
         for k in self.n_nonzero:
             left = _deflated(excess, *found)
-            best = _of_most_variance(self._candidates(left, k), samples, sample_weight)
-            # On the same features outliers may have turned it away from the clean direction.
-            turned = _turned(left, best, samples, sample_weight)
-            found.append(_of_most_variance([best, turned], samples, sample_weight))
+            found.append(_of_most_variance(self._candidates(left, k), samples, sample_weight))
         return np.column_stack(found)
 
     def best(self, excess: Array) -> Array:
@@ -155,18 +155,9 @@ class SparseReader:
             found.append(truncated_power(_deflated(excess, *found), start, k))
         return np.column_stack(found)
 
-    def leading(self, excess: Array) -> Array:
-        """Return the sparse direction of largest excess found, a column."""
-        return best_sparse(excess, max(self.n_nonzero))[:, None]
-
-    def edge(self, n_rows: float, n_features: int) -> float:
-        """Return the variance that the best of all supports shows in `n_rows` noise rows."""
-        k = min(max(self.n_nonzero), n_features)
-        return float((1.0 + np.sqrt(2.0 * k * (1.0 + np.log(n_features / k)) / n_rows)) ** 2)
-
     def _candidates(self, excess: Array, k: int) -> list[Array]:
         pool: list[Array] = []
-        for _ in range(1 + _EXTRA):
+        for _ in range(1 + self.candidates):
             pool.append(best_sparse(excess, k))
             excess = _deflated(excess, pool[-1])
         return pool
@@ -268,6 +259,59 @@ def count_significant(
     return tuple(counts)
 
 
+def count_entries(mean: Array, n_effective: float) -> int:
+    """Return how many entries of a mean exceed the largest of as many Gaussians N(0, 1/n).
+
+    At level 0.05, in units of the noise.
+    """
+    if mean.size == 0:
+        return 0
+    return int(np.count_nonzero(np.abs(mean) > largest_of(mean.size) / np.sqrt(n_effective)))
+
+
+def is_white(
+    moment: Array, n_samples: float, n_features: int, n_components: int, allowed: float
+) -> bool:
+    """Tell whether a covariance, some spikes set aside, could be that of white noise.
+
+    For white noise the mean square of the eigenvalues is 1 + d/n times their squared mean; heavy
+    tails and outliers add to the second term.
+
+    Parameters
+    ----------
+    moment : ndarray of shape (d', d')
+        In units of the noise level of a typical column and in an orthonormal basis of the span of
+        the rows; other eigenvalues are zero.
+    n_samples : float
+    n_features : int
+        The number d of features, at least d'.
+    n_components : int
+    allowed : float
+        How many times the second term there may be.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.random.default_rng(0).normal(size=(500, 50))
+    >>> uneven = X * 0.9 ** np.arange(50)
+    >>> is_white(X.T @ X / 500, 500, 50, 1, 2.0), is_white(uneven.T @ uneven / 500, 500, 50, 1, 2.0)
+    (True, False)
+    """
+    aside = n_components + _SPIKES_SET_ASIDE
+    if n_samples < _MIN_ROWS or n_features < _MIN_FEATURES + aside or moment.shape[0] <= aside:
+        return False
+    vectors = top_eigenvectors(moment, aside, rough=True)
+    spikes = np.einsum("ij,ij->j", vectors, moment @ vectors)
+    total = float(np.trace(moment) - spikes.sum())
+    squares = float(np.vdot(moment, moment) - np.square(spikes).sum())
+    if total <= 0.0:
+        return False
+    # In units of the noise level; strong components common to all columns raise that far above.
+    level = total / (n_features - aside)
+    ratio = squares / (n_features - aside) / level**2
+    return 0.5 <= level <= 2.0 and ratio <= 1.1 + allowed * n_features / n_samples
+
+
 def largest_of(count: int) -> float:
     """Return what the largest magnitude of `count` Gaussians exceeds with probability 0.05."""
     return -float(ndtri(0.05 / (2.0 * count)))
@@ -310,16 +354,6 @@ def _of_most_variance(pool: list[Array], samples: Samples, sample_weight: Array)
     projected = samples.project(np.column_stack(pool))
     variances = [robust_variance(column, sample_weight) for column in projected.T]
     return pool[int(np.argmax(variances))]
-
-
-def _turned(excess: Array, u: Array, samples: Samples, sample_weight: Array) -> Array:
-    """Return the direction on the support of `u` along which the bulk varies most."""
-    support = np.flatnonzero(u)
-    reader = DenseReader(1)
-    block = excess[np.ix_(support, support)]
-    turned = np.zeros_like(u)
-    turned[support] = reader.initial(block, samples.columns(support), sample_weight)[:, 0]
-    return turned
 
 
 def _image(excess: Array, u: Array, n_nonzero: int) -> Array:

@@ -1,131 +1,19 @@
-"""How good a weight vector is: stationarity, level, and a verdict a person can read."""
+"""The gradient of the Moreau envelope: a stationarity that is well defined at kinks."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 from scipy.optimize import LinearConstraint, minimize
 
-from outweigh.norms.floor import NoiseFloor
+from outweigh.fit.certificate import Moreau
 from outweigh.norms.spectral import largest_eigenpairs
 from outweigh.objectives import MomentObjective
 from outweigh.optimise.capped_simplex import CappedSimplex
-from outweigh.protocols import Array, Evaluation, Status
+from outweigh.protocols import Array, Evaluation
 
-__all__ = ["Certificate", "Moreau", "moreau_gradient", "stationarity", "theorem_stationarity"]
-
-
-@dataclass(frozen=True, slots=True)
-class Moreau:
-    r"""The gradient of the Moreau envelope at a point.
-
-    Attributes
-    ----------
-    gradient_norm : float
-        :math:`2\beta |w - \mathrm{prox}(w)|`; small only near a stationary point.
-    accuracy : float
-        By at most how much the norm may be off, from the gap of the proximal problem.
-    beta : float
-    """
-
-    gradient_norm: float
-    accuracy: float
-    beta: float
-
-
-@dataclass(frozen=True, slots=True)
-class Certificate:
-    """What is known about fitted weights.
-
-    Attributes
-    ----------
-    objective : float
-        The objective over all features at the weights.
-    noise_floor : NoiseFloor
-        What clean data of as many effective samples scores.
-    stationarity : float
-        The norm of the steepest feasible descent for one subgradient: an upper bound on the
-        stationarity of the paper (Definition 2.4), which at a kink need not vanish.
-    theorem_stationarity : float
-        The level n^(1/2) delta^2 eps^(-3/2), with delta = eps sqrt(log 1/eps) and constant one,
-        below which the paper's theorem guarantees the estimate.
-    removed : float
-        The share of the sample weight taken away.
-    contamination_bound : float
-        The share that could have been taken away.
-    status : Status
-    moreau : Moreau or None
-        Only where it was asked for: it costs many evaluations.
-    """
-
-    objective: float
-    noise_floor: NoiseFloor
-    stationarity: float
-    theorem_stationarity: float
-    removed: float
-    contamination_bound: float
-    status: Status
-    moreau: Moreau | None = None
-
-    @property
-    def ratio(self) -> float:
-        """The objective in units of the median of clean data."""
-        return self.objective / self.noise_floor.median if self.noise_floor.median > 0 else 1.0
-
-    @property
-    def clean(self) -> bool:
-        """Whether the objective is at the level of clean data."""
-        return self.objective <= self.noise_floor.clean
-
-    @property
-    def verdict(self) -> str:
-        """One sentence for a person."""
-        if self.clean:
-            if self.removed == 0.0:
-                return "clean level reached: nothing had to be removed"
-            return f"clean level reached: {self.removed:.1%} of the weight removed"
-        if self.status is Status.EXHAUSTED:
-            return "budget exhausted: raise max_iter, or accept the level reached"
-        advice = (
-            "the features may be correlated (see covariance) or not of unit noise (see scale), "
-            "or more rows than contamination allows are wrong"
-        )
-        return f"stalled above the clean level, at {self.ratio:.2f} times it: {advice}"
-
-    def __str__(self) -> str:
-        lines = [
-            self.verdict,
-            f"  objective     {self.objective:.4g} ({self.ratio:.2f} x clean median, "
-            f"clean up to {self.noise_floor.clean:.4g})",
-            f"  removed       {self.removed:.2%} of at most {self.contamination_bound:.2%}",
-            f"  stationarity  {self.stationarity:.4g} "
-            f"(the theorem's scale is {self.theorem_stationarity:.4g})",
-        ]
-        if self.moreau is not None:
-            lines.append(
-                f"  Moreau        {self.moreau.gradient_norm:.4g} +- {self.moreau.accuracy:.2g}"
-            )
-        return "\n".join(lines)
-
-
-def stationarity(domain: CappedSimplex, weights: Array, subgradient: Array) -> float:
-    """Return the length of the projection of -g on the tangent cone of D at w.
-
-    It is 0 exactly where no feasible direction descends along this subgradient.
-    """
-    direction = domain.project_tangent(weights, -domain.metric * subgradient)
-    counted = domain.metric > 0
-    return float(np.sqrt(np.sum(direction[counted] ** 2 / domain.metric[counted])))
-
-
-def theorem_stationarity(n_samples: float, contamination: float) -> float:
-    """Return n^(1/2) delta^2 eps^(-3/2) with delta = eps sqrt(log(1/eps)); Theorems 3.1 and D.1."""
-    if contamination <= 0.0:
-        return 0.0
-    delta_sq = contamination**2 * math.log(1.0 / contamination)
-    return math.sqrt(n_samples) * delta_sq / contamination / math.sqrt(contamination)
+__all__ = ["moreau_gradient"]
 
 
 def moreau_gradient(

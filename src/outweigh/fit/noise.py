@@ -1,0 +1,395 @@
+"""What clean rows look like: which columns vary, in which units, about which centre, how far out.
+
+The first station of a fit. Everything after it works on rows in units of their noise, in which
+clean rows are white: variance one along every direction, but for the components that are sought.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.exceptions import NotFittedError
+
+from outweigh.fit.columns import RankedColumns
+from outweigh.fit.cuts import weighted_quantile
+from outweigh.fit.tuning import Tuning
+from outweigh.protocols import Array, Indices, Samples
+from outweigh.samples import Rows
+from outweigh.samples.dense import INFINITE
+from outweigh.samples.rows import ArrayRows
+
+__all__ = ["Noise", "Standardizer", "first_look", "known_covariance"]
+
+# The origin, and whether the noise is of unit size, are read off this many rows.
+ROWS_FOR_ORIGIN = 500
+# Scales that are divided by are read off all rows unless there are more values than this.
+_VALUES_FOR_SCALE = 10_000_000
+_VALUES_AT_ONCE = 1_000_000
+# A centre within this many noise units of zero needs no shift of the origin.
+_NEAR_ORIGIN = 10.0
+# In units of the noise. Beyond it, sums of fourth powers of what is left after pruning overflow.
+_TOO_LARGE = 1e70
+# Spreads whose squares, and sums of products of squares, are well within floating point.
+_SMALLEST_LEVEL, _LARGEST_LEVEL = 1e-70, 1e70
+_RANK_RTOL = 1e-10
+_MAD_TO_SD = 1.4826
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Standardizer:
+    """The map from a row of X to the units of the noise: z = (x[columns] - origin) / scale.
+
+    Where the correlations R of clean rows are known, further to R^(-1/2) z: uncorrelated, and as
+    close to the features themselves as uncorrelated ones can be, so what is sparse stays so.
+    """
+
+    columns: NDArray[np.intp]
+    origin: Array
+    scale: Array
+    whitener: Array | None = None
+
+    def apply(self, X: NDArray[np.floating]) -> Array:
+        """Return the standardised rows, shape (n, len(columns)), huge values clipped."""
+        z = self.view(X)
+        if z is X or z.base is X:
+            return np.clip(z, -INFINITE, INFINITE)
+        return np.asarray(np.clip(z, -INFINITE, INFINITE, out=z))
+
+    def view(self, X: NDArray[np.floating]) -> Array:
+        """Return the standardised rows, not clipped; X itself where nothing is to be done."""
+        return self.standardize(X if self.columns.size == X.shape[1] else X[:, self.columns])
+
+    def standardize(self, part: NDArray[np.floating]) -> Array:
+        """Return rows of the columns alone in the units of the noise."""
+        with np.errstate(over="ignore"):
+            if np.any(self.origin != 0.0):
+                part = np.subtract(part, self.origin, dtype=np.float64)
+            if np.any(self.scale != 1.0):
+                # What was shifted is a copy, which can be written to.
+                out = part if np.any(self.origin != 0.0) else None
+                part = np.divide(part, self.scale, out=out, dtype=np.float64)
+        if self.whitener is not None:
+            part = np.clip(part, -INFINITE, INFINITE) @ self.whitener
+        return np.asarray(part, dtype=np.float64)
+
+    def restore(self, z: Array) -> Array:
+        """Return a point in the units of the noise in those of X, on the columns."""
+        return np.asarray(self.to_features(z) * self.scale + self.origin)
+
+    def to_features(self, z: Array) -> Array:
+        """Return R^(1/2) z, for a point or for columns of several: the way back from whitened."""
+        if self.whitener is None:
+            return z
+        return np.asarray(np.linalg.solve(self.whitener, z), dtype=np.float64)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Noise:
+    """Rows in units of their noise, and what the first look at them said.
+
+    Attributes
+    ----------
+    rows : Rows
+        In the units of the user.
+    sample_weight : ndarray of shape (n,)
+    standardizer : Standardizer
+    centre : ndarray of shape (len(standardizer.columns),)
+        Of the bulk, in the units of X.
+    first : ndarray of shape (d,)
+        The first row, which holds the constants.
+    varying : ndarray of int
+        The columns that vary.
+    samples : Samples
+        The rows in units of the noise, zeros in the pruned ones.
+    pruned : ndarray of int
+        Rows so far out that no plausible centre would keep them.
+    radius_sq : float
+        Squared distance from the centre beyond which rows are pruned, in units of the noise.
+    scales_read : bool
+        Whether scales were read off the rows without weights, so that better ones follow from
+        better weights.
+    """
+
+    rows: Rows
+    sample_weight: Array
+    standardizer: Standardizer
+    centre: Array
+    first: Array
+    varying: Indices
+    samples: Samples
+    pruned: Indices
+    radius_sq: float
+    scales_read: bool
+
+    @property
+    def anchor(self) -> Array:
+        """The centre in units of the noise."""
+        return np.asarray(self.standardizer.standardize(self.centre[None, :])[0])
+
+    def rescaled(self, factor: Array) -> Noise:
+        """Return the same rows with every scale multiplied by `factor`; the same are pruned."""
+        standardizer = replace(self.standardizer, scale=self.standardizer.scale * factor)
+        if standardizer.whitener is None:
+            factor = np.broadcast_to(factor, (standardizer.columns.size,))
+            samples = self.samples.rescaled(factor)
+        else:
+            # It stands between scales and samples.
+            samples = _samples(self.rows, standardizer)
+            samples = samples.without(self.pruned) if self.pruned.size else samples
+        return replace(self, standardizer=standardizer, samples=samples, scales_read=False)
+
+
+def first_look(
+    rows: Rows,
+    sample_weight: Array,
+    scale: str | Array | None,
+    covariance: Array | None,
+    bound: float,
+    tuning: Tuning,
+    *,
+    common_level: bool = False,
+    centred: bool = True,
+) -> Noise:
+    """Look at all rows for the first time.
+
+    Parameters
+    ----------
+    rows : Rows
+        n rows of d columns.
+    sample_weight : ndarray of shape (n,)
+        Positive.
+    scale : {"auto", "mad"}, array of shape (d,) or None
+        "auto" leaves columns that may be of unit noise alone, if nearly all may be.
+    covariance : ndarray of shape (d, d), optional
+        Of clean rows, or of their noise, where it is known.
+    bound : float
+        At most this share of the sample weight is pruned.
+    tuning : Tuning
+    common_level : bool, default=False
+        Divide all columns by one level too, the deviation of a typical one: for components, whose
+        noise is of one size, but not of size one.
+    centred : bool, default=True
+        Whether the origin is free; else it is zero, and a constant column varies about it.
+    """
+    given = np.ones(rows.shape[1])
+    if scale is not None and not isinstance(scale, str):
+        given = np.asarray(scale, dtype=np.float64)
+    # A fixed direction in the units known so far: the rows picked along it depend neither on their
+    # order nor on the origin.
+    seen = rows.overview(np.random.default_rng(0).standard_normal(rows.shape[1]) / given)
+    varying = np.flatnonzero(seen.varies)
+    columns = np.flatnonzero(seen.varies if centred else seen.varies | (seen.first != 0.0))
+    if columns.size == 0:
+        # Where nothing varies, one column stands in for all: its mean is its constant.
+        columns = np.zeros(1, dtype=np.intp)
+    scales = given[columns]
+    some, some_weight = _spread_rows(rows, sample_weight, seen.keys, ROWS_FOR_ORIGIN)
+    some = some if columns.size == some.shape[1] else some[:, columns]
+    ranked = RankedColumns(some, some_weight)
+    centre = ranked.midmean() if centred else np.zeros(columns.size)
+    estimated = _to_estimate(ranked, scale, tuning)
+    more: tuple[Array, Array] | None = None
+    if common_level or estimated.any():
+        count = max(ROWS_FOR_ORIGIN, _VALUES_FOR_SCALE // columns.size)
+        more = _spread_rows(rows, sample_weight, seen.keys, count)
+    if estimated.any() and more is not None:
+        scales = np.where(estimated, _positive_scales(*more, columns), 1.0)
+    # Second moments do not depend on the origin: a near one is not worth a copy of X.
+    near = bool(np.all(np.abs(centre) <= _NEAR_ORIGIN * scales))
+    whitener = None if covariance is None else _whitener(covariance, columns)
+    standardizer = Standardizer(
+        columns, np.zeros_like(centre) if near else centre, scales, whitener
+    )
+    if common_level and more is not None:
+        standardizer = replace(standardizer, scale=scales * _common_level(*more, standardizer))
+    samples = _samples(rows, standardizer)
+    anchor = standardizer.standardize(centre[None, :])[0]
+    far = np.minimum(samples.squared_distances(anchor), INFINITE**2)
+    radius_sq = pruning_radius_sq(far, sample_weight, columns.size, tuning)
+    pruned = _pruned_rows(far, radius_sq, sample_weight, bound)
+    _refuse_huge(np.delete(far, pruned))
+    return Noise(
+        rows,
+        sample_weight,
+        standardizer,
+        centre,
+        seen.first,
+        varying,
+        samples.without(pruned) if pruned.size else samples,
+        pruned,
+        radius_sq,
+        bool(estimated.any()),
+    )
+
+
+def known_covariance(covariance: object, n_features: int) -> Array | None:
+    """Return a given covariance as an array, checked, or None if there is none.
+
+    Parameters
+    ----------
+    covariance : None, array-like of shape (d, d), or an object with ``covariance_``
+    n_features : int
+        The d it must have.
+
+    Examples
+    --------
+    >>> known_covariance([[1.0, 0.5], [0.5, 1.0]], 2)
+    array([[1. , 0.5],
+           [0.5, 1. ]])
+    """
+    if covariance is None:
+        return None
+    if hasattr(covariance, "fit"):
+        if not hasattr(covariance, "covariance_"):
+            raise NotFittedError(
+                f"covariance: {type(covariance).__name__} is not fitted, or has no covariance_; "
+                "fit it on rows that you trust, or pass an array"
+            )
+        covariance = covariance.covariance_
+    array = np.asarray(covariance, dtype=np.float64)
+    if array.shape != (n_features, n_features):
+        raise ValueError(
+            f"covariance must have one row and one column per feature, shape "
+            f"({n_features}, {n_features}); got shape {array.shape}"
+        )
+    if not np.all(np.isfinite(array)):
+        raise ValueError("covariance must be finite; it holds NaN or infinity")
+    if not np.allclose(array, array.T, rtol=1e-6, atol=1e-8 * float(np.abs(array).max())):
+        raise ValueError("covariance must be symmetric; pass (C + C.T) / 2 if it nearly is")
+    if np.any(np.diagonal(array) <= 0.0):
+        raise ValueError("covariance must have a positive diagonal: the variances of the features")
+    return np.asarray((array + array.T) / 2.0)
+
+
+def pruning_radius_sq(
+    squared_distances: Array, sample_weight: Array, n_features: int, tuning: Tuning
+) -> float:
+    r"""Return a squared distance from the centre that clean rows do not exceed.
+
+    The larger of two. What n rows of unit noise exceed with probability 0.05,
+    :math:`1.44 (d + 2\sqrt{dL} + 2L)` with :math:`L = \log(n/0.05)`: the chi-squared tail bound of
+    Laurent and Massart (2000), with room for a centre that is off by a fifth of the noise in every
+    feature. And ten robust deviations beyond the median of the distances themselves, for rows that
+    are not of unit noise.
+    """
+    log_term = float(np.log(sample_weight.sum() / 0.05))
+    spread = 2.0 * float(np.sqrt(n_features * log_term)) + 2.0 * log_term
+    distances = np.sqrt(squared_distances)
+    middle = float(weighted_quantile(distances, sample_weight, [0.5])[0])
+    deviation = float(weighted_quantile(np.abs(distances - middle), sample_weight, [0.5])[0])
+    by_bulk = middle + tuning.far * _MAD_TO_SD * deviation
+    return float(max(1.44 * (n_features + spread), by_bulk**2))
+
+
+def _samples(rows: Rows, standardizer: Standardizer) -> Samples:
+    return rows.samples(standardizer.view, standardizer.columns.size, standardizer)
+
+
+def _to_estimate(
+    ranked: RankedColumns, scale: str | Array | None, tuning: Tuning
+) -> NDArray[np.bool_]:
+    """Return the columns whose scale is to be read off the rows.
+
+    For "auto" those that are not plausibly of unit noise, whose two robust scales are not within a
+    factor of one; all of them where more than a tenth is not.
+    """
+    by_deviation, by_deciles = ranked.scales()
+    if not isinstance(scale, str):
+        return np.zeros(by_deviation.size, dtype=np.bool_)
+    low = np.minimum(by_deviation, by_deciles) / tuning.unit_factor
+    high = np.maximum(by_deviation, by_deciles) * tuning.unit_factor
+    unit = (low <= 1.0) & (high >= 1.0)
+    if scale != "auto" or np.mean(unit) < tuning.unit_columns:
+        unit[:] = False
+    return np.asarray(~unit)
+
+
+def _spread_rows(rows: Rows, sample_weight: Array, keys: Array, count: int) -> tuple[Array, Array]:
+    """Return about `count` rows spread evenly over the data, with their weights.
+
+    They are evenly spaced in the order of their keys, so whole numbers as weights choose as copies
+    of the rows do.
+    """
+    total = float(sample_weight.sum())
+    if total <= count:
+        if isinstance(rows, ArrayRows):
+            return rows.array, sample_weight
+        return rows.take(np.arange(rows.shape[0])), sample_weight
+    # Huge values make projections infinite; their order among themselves is no matter.
+    order = np.argsort(np.nan_to_num(keys, nan=np.inf), kind="stable")
+    cumulative = np.cumsum(sample_weight[order])
+    places = (np.arange(count) + 0.5) * (total / count)
+    chosen, times = np.unique(np.searchsorted(cumulative, places), return_counts=True)
+    return rows.take(order[chosen]), times.astype(np.float64)
+
+
+def _positive_scales(rows: Array, sample_weight: Array, columns: Indices) -> Array:
+    """Return positive robust scales of the named columns, some of them at a time.
+
+    Sorted copies of all rows at once would take several times their memory.
+    """
+    size = max(1, _VALUES_AT_ONCE // max(rows.shape[0], 1))
+    parts = [columns[start : start + size] for start in range(0, columns.size, size)]
+    found = [RankedColumns(rows[:, part], sample_weight).positive_scales() for part in parts]
+    return np.concatenate(found)
+
+
+def _common_level(rows: Array, sample_weight: Array, standardizer: Standardizer) -> float:
+    """Return the deviation of a typical column in the units of the standardizer."""
+    if standardizer.whitener is None:
+        scales = _positive_scales(rows, sample_weight, standardizer.columns) / standardizer.scale
+    else:
+        whitened = standardizer.apply(rows)
+        scales = _positive_scales(whitened, sample_weight, np.arange(whitened.shape[1]))
+    level = float(np.median(scales))
+    largest = float(np.max(level * standardizer.scale))
+    if not _SMALLEST_LEVEL < largest < _LARGEST_LEVEL:
+        raise ValueError(
+            f"X: its typical spread is {largest:.1e}, whose square is beyond floating point; "
+            "rescale X"
+        )
+    return level
+
+
+def _whitener(covariance: Array, columns: Indices) -> Array:
+    """Return R^(-1/2), R the correlations of the named features.
+
+    Of all maps that make the features uncorrelated it changes them least.
+    """
+    part = covariance[np.ix_(columns, columns)]
+    deviation = np.sqrt(np.diagonal(part))
+    values, vectors = np.linalg.eigh(part / deviation / deviation[:, None])
+    if values.size and values[0] <= _RANK_RTOL * values[-1]:
+        raise ValueError(
+            "covariance must be positive definite; add a little to its diagonal, or use a "
+            "shrunk estimate such as sklearn.covariance.LedoitWolf"
+        )
+    return np.asarray((vectors / np.sqrt(values)) @ vectors.T)
+
+
+def _pruned_rows(
+    squared_distances: Array, radius_sq: float, sample_weight: Array, bound: float
+) -> Indices:
+    """Return the rows beyond the radius, farthest first, as many as the bound allows."""
+    beyond = np.flatnonzero(squared_distances > radius_sq)
+    order = beyond[np.argsort(-squared_distances[beyond], kind="stable")]
+    # Half a unit in the last place of room: a share given as a decimal fraction is not exact.
+    budget = bound * sample_weight.sum() * (1.0 + 1e-9)
+    allowed = np.cumsum(sample_weight[order]) <= budget
+    # Equal rows go together or not at all, so that whole numbers as weights equal copies.
+    distances = squared_distances[order]
+    split = distances[~allowed]
+    return np.asarray(order[allowed & (distances > split.max(initial=-np.inf))])
+
+
+def _refuse_huge(squared_distances: Array) -> None:
+    """Refuse rows that are still too far out, after pruning, for sums of their squares."""
+    largest = float(np.sqrt(squared_distances.max(initial=0.0)))
+    if largest > _TOO_LARGE:
+        raise ValueError(
+            f"X: rows as far as {largest:.1e} noise units out remain after pruning as many as "
+            "contamination allows, too far for second moments in floating point; raise "
+            "contamination, pass scale, or remove those rows"
+        )

@@ -1,0 +1,174 @@
+"""How much a row, seen in training or not, is to be trusted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+
+from outweigh.fit.cuts import Cut, weighted_quantile
+from outweigh.fit.noise import Noise, Standardizer
+from outweigh.fit.search import Weights
+from outweigh.forms import Form
+from outweigh.protocols import Array, Samples
+from outweigh.samples import DenseSamples
+
+__all__ = ["RowScore", "score_rows"]
+
+# Steepness of the terms: negligible among clean rows, in command beyond the radius or once half of
+# a row's weight is lost.
+_DISTANCE_GAIN = 20.0
+_LOSS_GAIN = 3.0
+_HALF = 0.5
+# A feature in which a row's squared deviation is below this share of its largest hardly counts.
+_SMALL = 0.05
+_ORDER_GAIN = 1e-3
+_TINY = np.finfo(np.float64).tiny
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RowScore:
+    """A score for rows: minus the forces that would push the row's weight down.
+
+    Two terms, each nonnegative and smooth. The first is the share of its weight that the row would
+    have lost in the fit: by the force x'Fx - x'b that the descent accumulated, and by its excess
+    beyond the cuts. The second is the squared distance beyond the pruning radius, from the anchor
+    that pruning measures from. It grows without bound along every ray and the first is never
+    negative, so no point gains by going far away, whatever directions the force is blind to.
+
+    Attributes
+    ----------
+    standardizer : Standardizer
+    centre : ndarray of shape (d,)
+        The weighted mean in units of the noise, from which deviations are told.
+    anchor, radius_sq : ndarray of shape (d,) and float
+        What pruning measures from, and how far.
+    force, drift : Form and ndarray of shape (d,)
+        F and b.
+    level : float
+        The force on a typical row that is kept.
+    total : float
+        The sum of the sample weights: a force of 1/total takes a row all of its weight.
+    cuts : tuple of Cut
+    pull : float
+        How many times its weight a row loses one deviation beyond a cut.
+    """
+
+    standardizer: Standardizer
+    centre: Array
+    anchor: Array
+    radius_sq: float
+    force: Form
+    drift: Array
+    level: float
+    total: float
+    cuts: tuple[Cut, ...]
+    pull: float
+
+    def __call__(self, X: NDArray[np.floating]) -> Array:
+        """Return the score of each row of X, at most 0; lower is less trusted."""
+        return self.of_samples(DenseSamples(self.standardizer.apply(X)))
+
+    def of_samples(self, samples: Samples, found: Weights | None = None) -> Array:
+        """Return the score of rows already in units of the noise.
+
+        Parameters
+        ----------
+        samples : Samples
+        found : Weights, optional
+            The weights of these very rows, which know the force on each and how far it is beyond
+            the cuts.
+        """
+        by_loss, by_distance = self._terms(samples, found)
+        # The last term orders rows that nothing speaks against by their distance; else they would
+        # be equal to the last digit, and no given share of them could be flagged.
+        order = _ORDER_GAIN * np.log1p(np.maximum(by_distance / _DISTANCE_GAIN + 1.0, 0.0))
+        return -(np.logaddexp(0.0, by_loss) + np.logaddexp(0.0, by_distance) + order)
+
+    def contributions(self, X: NDArray[np.floating]) -> tuple[Array, Array]:
+        """Return how much each feature lowers the score of each row, and how far out it is there.
+
+        The force about the centre, y'Fy + y'((F + F')c - b), splits into one term a feature, as do
+        a projection on a cut's direction and a squared distance. Each counts as much as the score
+        would react to it; a feature that speaks for the row counts nothing.
+
+        Returns
+        -------
+        contributions : ndarray of shape (n, d)
+            Nonnegative, with a positive entry in each row; d counts the columns that vary.
+        deviations : ndarray of shape (n, d)
+            From the centre, in units of the noise.
+        """
+        samples = DenseSamples(self.standardizer.apply(X))
+        by_loss, by_distance = self._terms(samples)
+        white = samples.array - self.centre
+        whitener = self.standardizer.whitener
+        away = self.standardizer.to_features(white.T).T
+
+        def to_features(vectors: Array) -> Array:
+            # Products z'v of whitened rows z = Wy are sums over the features of y times Wv.
+            return vectors if whitener is None else whitener @ vectors
+
+        squares = np.maximum(away * to_features(white.T).T - 1.0, 0.0)
+        parts = (_DISTANCE_GAIN / self.radius_sq * expit(by_distance))[:, None] * squares
+        slope = self.force.symmetric_product(self.centre) - self.drift
+        force = self.force.symmetric_product(white.T) / 2.0 + slope[:, None]
+        lost = self.total * away * to_features(force).T
+        for cut in self.cuts:
+            projected = samples.project(cut.direction)
+            side = np.sign(projected - cut.centre)[:, None] * to_features(cut.direction) * away
+            side = np.maximum(side, 0.0)
+            share = cut.excess(projected) / np.maximum(side.sum(axis=1), _TINY)
+            lost += self.pull * share[:, None] * side
+        # Half of a product of a large and a small deviation is no reason against the small one.
+        own = away * away
+        own /= own + _SMALL * own.max(axis=1, initial=_TINY, keepdims=True)
+        parts += (_LOSS_GAIN * expit(by_loss))[:, None] * np.maximum(lost, 0.0) * own
+        unexplained = parts.sum(axis=1) <= 0.0
+        parts[unexplained] = np.square(away[unexplained]) + _TINY
+        return parts, away
+
+    def _terms(self, samples: Samples, found: Weights | None = None) -> tuple[Array, Array]:
+        """Return the exponents of the two terms of each row."""
+        if found is not None:
+            pushed, beyond = found.pushed, found.beyond
+        else:
+            pushed = samples.quadratic(self.force, self.drift)
+            beyond = np.zeros(samples.n_samples)
+            for cut in self.cuts:
+                beyond += cut.excess(samples.project(cut.direction))
+        lost = self.total * (pushed - self.level) + self.pull * beyond
+        squared = samples.squared_distances(self.anchor)
+        by_distance = _DISTANCE_GAIN * (squared / self.radius_sq - 1.0)
+        return _LOSS_GAIN * (lost - _HALF), by_distance
+
+
+def score_rows(noise: Noise, weights: Weights, pull: float) -> tuple[RowScore, Array]:
+    """Calibrate a score on the rows kept by `weights`; return it and the scores of all rows.
+
+    Parameters
+    ----------
+    noise : Noise
+    weights : Weights
+        With forces and cuts in the coordinates of `noise.samples`.
+    pull : float
+    """
+    score = RowScore(
+        noise.standardizer,
+        noise.samples.mean(weights.values),
+        noise.anchor,
+        noise.radius_sq,
+        weights.force,
+        weights.drift,
+        float(weighted_quantile(weights.pushed, weights.values, [0.5])[0]),
+        float(noise.sample_weight.sum()),
+        weights.cuts,
+        pull,
+    )
+    scores = score.of_samples(noise.samples, weights)
+    if noise.pruned.size:
+        # They hold zeros in the samples of the descent; they are scored as new rows would be.
+        scores[noise.pruned] = score(noise.rows.take(noise.pruned))
+    return score, scores

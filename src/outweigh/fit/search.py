@@ -1,0 +1,263 @@
+"""From untouched weights to weights under which the rows look clean.
+
+A search goes in rounds. A survey, one full pass over all features, says how unclean the rows look
+under the present weights, and where. The workspace takes that in. A descent runs on the workspace
+alone, and a cut removes what the rows removed so far reveal. `Search._ended` is the only place that
+ends the rounds, and `Problem.is_clean` the only one that says what clean is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from outweigh.fit.cuts import Cut, cut_along_removed
+from outweigh.fit.problem import Problem
+from outweigh.fit.workspace import Workspace
+from outweigh.forms import Form
+from outweigh.norms.floor import NoiseFloor
+from outweigh.optimise import descend
+from outweigh.optimise.capped_simplex import CappedSimplex
+from outweigh.protocols import (
+    Array,
+    Callback,
+    Iterate,
+    Result,
+    Status,
+    StepRule,
+    Survey,
+    Update,
+)
+
+__all__ = ["Found", "Search", "Weights"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Weights:
+    """The weight of each row, and what led to it.
+
+    Attributes
+    ----------
+    values : ndarray of shape (n,)
+    force, drift : Form and ndarray of shape (d,)
+        The descent as a function of x: a row was pushed down by x'Fx - x'b, with F the sum of
+        step_t Z_t and b that of step_t (Z_t + Z_t') mu_t over its steps.
+    pushed : ndarray of shape (n,)
+        That function at the rows descended on.
+    cuts : tuple of Cut
+    beyond : ndarray of shape (n,)
+        How far each row is beyond the cuts, added up over them.
+    """
+
+    values: Array
+    force: Form
+    drift: Array
+    pushed: Array
+    cuts: tuple[Cut, ...] = ()
+    beyond: Array = field(default_factory=lambda: np.zeros(1))
+
+    @classmethod
+    def untouched(cls, values: Array, n_features: int) -> Weights:
+        """Return weights that nothing has moved."""
+        none = np.zeros(n_features)
+        return cls(values, Form.zero(n_features), none, np.zeros(values.size))
+
+    @property
+    def moved(self) -> bool:
+        """Whether a descent has moved them."""
+        return not self.force.is_zero
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Found:
+    """What a search ends with.
+
+    ``value`` is the objective over all features at the weights and ``form`` attains it, both by the
+    last survey there; a search that was not to verify its weights has those of the survey before.
+    """
+
+    weights: Weights
+    value: float
+    form: Form
+    status: Status
+    trace: tuple[Iterate, ...]
+
+
+class Search:
+    """Rounds of survey, descent and cut over one set of weights.
+
+    Parameters
+    ----------
+    problem : Problem
+    domain : CappedSimplex
+        The weights that the descent may reach.
+    workspace : Workspace
+        Widened on the way. Where another search has left evidence in it, a descent comes first.
+    make_rule : callable
+        From a target level to a fresh step rule.
+    update : Update
+        How weights move against a subgradient and back into the domain.
+    max_iter : int
+        Evaluations of the objective allowed.
+    cut_domain : CappedSimplex, optional
+        The weights that a cut may reach; without it there are no cuts.
+    sparse : bool
+        Whether a cut looks for few features.
+    callback : callable, optional
+        Sees every iterate.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        domain: CappedSimplex,
+        workspace: Workspace,
+        make_rule: Callable[[float], StepRule],
+        update: Update,
+        max_iter: int,
+        *,
+        cut_domain: CappedSimplex | None = None,
+        sparse: bool = False,
+        callback: Callback | None = None,
+    ) -> None:
+        self._problem = problem
+        self._domain = domain
+        self._workspace = workspace
+        self._make_rule = make_rule
+        self._update = update
+        self._max_iter = max_iter
+        self._cut_domain = cut_domain
+        self._sparse = sparse
+        self._callback = callback
+        self._trace: list[Iterate] = []
+        self._last: Result | None = None
+
+    def run(self, earlier: Found | None = None, *, verify: bool = True) -> Found:
+        """Search for clean weights.
+
+        Parameters
+        ----------
+        earlier : Found, optional
+            By a search over a larger set of weights, which has left its evidence in the workspace:
+            a descent then comes before the first survey.
+        verify : bool, default=True
+            Without it the weights of the first descent are the answer, cut but not surveyed: for
+            weights that are to be found again, in better units.
+        """
+        d = self._problem.objective.n_features
+        descended = weights = Weights.untouched(self._problem.untouched, d)
+        if earlier is not None:
+            if self._workspace.continues:
+                values = self._domain.project(earlier.weights.values)
+                descended = replace(earlier.weights, values=values)
+            descended = self._descend(descended)
+            weights = self._cut(descended)
+        best: Found | None = None
+        status: Status | None = None
+        for _ in range(self._problem.tuning.max_rounds):
+            survey = self._survey(weights)
+            found = Found(weights, survey.value, survey.form, Status.EXHAUSTED, ())
+            status = self._ended(survey, weights)
+            # Where two score alike but for rounding, the earlier is kept.
+            if best is None or status is Status.REACHED or found.value < (1 - 1e-6) * best.value:
+                best = found
+            if status is not None:
+                break
+            self._workspace.widen(weights.values)
+            descended = self._descend(descended)
+            weights = self._cut(descended)
+            if not verify:
+                best = replace(found, weights=weights)
+                break
+        assert best is not None
+        return replace(best, status=status or Status.EXHAUSTED, trace=tuple(self._trace))
+
+    def _ended(self, survey: Survey, weights: Weights) -> Status | None:
+        """Return how the search ends with this survey, or None if another round should begin."""
+        if self._problem.is_clean(survey.value, weights.values):
+            return Status.REACHED
+        if len(self._trace) >= self._max_iter:
+            return Status.EXHAUSTED
+        if self._last is None:
+            return None
+        # What only the workspace shows has withstood the descent there; the rest is noise.
+        return None if self._workspace.misses(weights.values) else Status.STALLED
+
+    def _survey(self, weights: Weights) -> Survey:
+        survey = self._workspace.survey(weights.values)
+        self._record(Iterate(len(self._trace), survey.value, 0.0, True))
+        return survey
+
+    def _descend(self, begin: Weights) -> Weights:
+        """Return the weights at the end of a descent on the workspace."""
+        space, tuning = self._workspace, self._problem.tuning
+        level = self._level(begin.values).median
+        ended = _NearOrSlow(tuning.near * level, tuning.slow)
+
+        found = descend(
+            space.objective,
+            self._update,
+            self._make_rule(level),
+            begin.values,
+            max_iter=max(1, self._max_iter - len(self._trace)),
+            reached=ended,
+            callback=self._record,
+        )
+        self._last = found
+        return Weights(
+            found.weights,
+            begin.force + space.part.lift_form(found.force),
+            begin.drift + space.part.lift(found.drift),
+            begin.pushed + found.pushed,
+        )
+
+    def _cut(self, descended: Weights) -> Weights:
+        """Return the weights after a cut, unless they look less clean on the workspace."""
+        if self._cut_domain is None or not descended.moved:
+            return descended
+        assert self._last is not None
+        space, problem = self._workspace, self._problem
+        values, cuts, beyond = cut_along_removed(
+            space.objective.samples,
+            self._cut_domain,
+            descended.values,
+            self._sparse,
+            problem.tuning,
+        )
+        allowed = max(self._level(values).upper, problem.tuning.cut_may_score * self._last.value)
+        if space.objective.verify(values).value > allowed:
+            return descended
+        lifted = tuple(cut.along(space.part.lift(cut.direction)) for cut in cuts)
+        return replace(descended, values=values, cuts=lifted, beyond=beyond)
+
+    def _level(self, weights: Array) -> NoiseFloor:
+        """Return what clean rows score on the workspace."""
+        space = self._workspace
+        return self._problem.floor(weights, space.objective.norm, space.n_noise)
+
+    def _record(self, iterate: Iterate) -> bool:
+        """Add a line to the trace of the whole search; return whether the user stops it."""
+        iterate = replace(iterate, iteration=len(self._trace))
+        self._trace.append(iterate)
+        return bool(self._callback is not None and self._callback(iterate))
+
+
+class _NearOrSlow:
+    """Ends a descent on a workspace at its level, or where two steps in a row hardly lower it.
+
+    The workspace was chosen where noise is largest, so its level may be out of reach; the next
+    survey knows better what is left to do.
+    """
+
+    def __init__(self, level: float, slow: float) -> None:
+        self._level = level
+        self._slow = slow
+        self._best = np.inf
+        self._in_a_row = 0
+
+    def __call__(self, value: float, weights: Array) -> bool:
+        self._in_a_row = self._in_a_row + 1 if value > self._slow * self._best else 0
+        self._best = min(self._best, value)
+        return value <= self._level or self._in_a_row >= 2

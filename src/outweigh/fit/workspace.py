@@ -1,0 +1,313 @@
+"""The part of feature space that a descent runs in between two full passes.
+
+A full pass over all pairs of features costs a covariance. The descent needs only the part of
+feature space in which the weighted rows look unclean: the features that carry the evidence for an
+entrywise norm (`Columns`), the directions that carry it for the spectral norm (`Basis`), or, where
+that part is not small, all of it (`Everything`). A `survey` is a full pass at some weights;
+`misses` says whether it shows evidence outside the part; `widen` takes in what it names.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+from scipy.special import gammainccinv
+
+from outweigh.fit.problem import Problem
+from outweigh.forms import Form
+from outweigh.norms import KyFan
+from outweigh.norms.spectral import largest_eigenpairs
+from outweigh.objectives import MomentObjective
+from outweigh.protocols import Array, Indices, MomentMatrix, Survey
+from outweigh.samples.dense import DenseSamples
+
+__all__ = ["Basis", "Columns", "Everything", "Part", "Workspace", "workspace_for"]
+
+# Noise exceeds what counts as evidence in one sample of twenty.
+_BY_CHANCE = 0.05
+# Eigenpairs computed at first; more where more exceed the level.
+_PAIRS = 32
+# Rows projected on more directions than this take too much memory, and restricting saves too
+# little.
+_MOST_DIRECTIONS = 96
+# A direction that lies in a span but for this length adds nothing but rounding.
+_ROUNDING_LENGTH = 0.03
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Part:
+    """A part of a space of d dimensions: some of its axes, the span of a basis, or all of it.
+
+    Attributes
+    ----------
+    n_features : int
+        The d.
+    columns : ndarray of int, optional
+    basis : ndarray of shape (d, m), optional
+        Orthonormal columns.
+    """
+
+    n_features: int
+    columns: Indices | None = None
+    basis: Array | None = None
+
+    def lift(self, vectors: Array) -> Array:
+        """Return vectors of the part, shape (m,) or (m, r), as vectors of the space."""
+        if self.basis is not None:
+            return np.asarray(self.basis @ vectors)
+        if self.columns is None:
+            return vectors
+        lifted = np.zeros((self.n_features, *vectors.shape[1:]))
+        lifted[self.columns] = vectors
+        return lifted
+
+    def lift_form(self, form: Form) -> Form:
+        """Return a form on the part as one on the space."""
+        if self.basis is not None:
+            return Form.from_directions(self.basis @ form.directions, form.strengths)
+        return form if self.columns is None else form.lift(self.columns, self.n_features)
+
+
+class Workspace(Protocol):
+    """A part of feature space, which grows with every survey."""
+
+    part: Part
+    objective: MomentObjective
+    """The objective on this part alone; the norm may spread ties, for the descent."""
+
+    @property
+    def continues(self) -> bool:
+        """Whether a descent over a smaller set of weights sets out where one over a larger ended.
+
+        A descent on few features is quick, and better from the start; one on all is neither.
+        """
+        ...
+
+    @property
+    def n_noise(self) -> int:
+        """Of how many features the noise decides the level on this part."""
+        ...
+
+    def survey(self, weights: Array) -> Survey:
+        """Return the value over all features at some weights, by a full pass."""
+        ...
+
+    def misses(self, weights: Array) -> bool:
+        """Tell whether the last survey, at these weights, shows evidence outside this part."""
+        ...
+
+    def widen(self, weights: Array) -> None:
+        """Take in what the last survey, at these weights, named."""
+        ...
+
+
+def workspace_for(problem: Problem, n_entries: int) -> Workspace:
+    """Return an empty workspace for a problem.
+
+    Parameters
+    ----------
+    problem : Problem
+    n_entries : int
+        The number of nonzero entries of a sparse answer; 0 where it is dense.
+    """
+    tuning, d = problem.tuning, problem.objective.n_features
+    if n_entries:
+        asked = max(tuning.columns_per_entry * n_entries, tuning.fewest_columns)
+        # With more than half the features in it, a part saves nothing.
+        return Columns(problem, asked) if 2 * asked <= d else Everything(problem)
+    if d >= tuning.fewest_for_directions and problem.objective.removed is None:
+        return Basis(problem)
+    return Everything(problem)
+
+
+class Everything:
+    """All of feature space."""
+
+    continues = True
+
+    def __init__(self, problem: Problem) -> None:
+        objective = problem.objective
+        self.part = Part(objective.n_features)
+        self._objective = replace(objective, samples=objective.samples.at_hand())
+        self.objective = _spreading(self._objective, problem)
+        self.n_noise = problem.n_ambient
+
+    def survey(self, weights: Array) -> Survey:
+        """Return the value at some weights."""
+        found = self._objective.verify(weights)
+        return Survey(found.value, found.form)
+
+    def misses(self, weights: Array) -> bool:
+        """Return False: there is nothing outside."""
+        return False
+
+    def widen(self, weights: Array) -> None:
+        """Do nothing."""
+
+
+class Columns:
+    r"""The features that carry the evidence of an entrywise norm.
+
+    Those of the norm's maximiser, those with most energy in its rows, and every feature whose
+    energy there exceeds what noise gives to any of the d features once in twenty samples. For m
+    rows that is 1/n times the quantile of :math:`\chi^2_m` at 1 - 0.05/d; a square on the diagonal
+    has kurtosis - 1 times the variance of one off it, and counts so much less.
+
+    Parameters
+    ----------
+    problem : Problem
+    asked : int
+        Features that a first survey names, besides the rows of the maximiser.
+    """
+
+    continues = False
+
+    def __init__(self, problem: Problem, asked: int) -> None:
+        self.coordinates: Indices = np.empty(0, dtype=np.intp)
+        self._problem = problem
+        self._asked = asked
+        self._survey: Survey | None = None
+
+    @property
+    def n_noise(self) -> int:
+        """The number of features in it."""
+        return int(self.coordinates.size)
+
+    def survey(self, weights: Array) -> Survey:
+        """Return the value over all features, and the features that carry it."""
+        self._survey = self._problem.objective.survey(weights, self._asked)
+        return self._survey
+
+    def misses(self, weights: Array) -> bool:
+        """Tell whether a feature outside shows clear evidence."""
+        clear = self._evident(weights, self._problem.tuning.clear_evidence)
+        return not np.isin(clear, self.coordinates).all()
+
+    def widen(self, weights: Array) -> None:
+        """Take in what the last survey named, and every feature that shows evidence."""
+        assert self._survey is not None
+        assert self._survey.coordinates is not None
+        d = self._problem.objective.n_features
+        self.coordinates = np.union1d(self.coordinates, self._survey.coordinates)
+        evident = self._evident(weights, 1.0)
+        if 2 * evident.size <= d:
+            self.coordinates = np.union1d(self.coordinates, evident)
+        else:
+            # Where most features show evidence, any few of them will do, and then more and more.
+            self._asked = min(2 * self._asked, d)
+        self.part = Part(d, columns=self.coordinates)
+        self.objective = self._problem.objective.restrict(self.coordinates)
+
+    def _evident(self, weights: Array, factor: float) -> Indices:
+        """Return the features of more energy than `factor` times what noise explains."""
+        survey, problem = self._survey, self._problem
+        assert survey is not None
+        assert survey.energy is not None
+        assert survey.own is not None
+        energy = survey.energy + survey.own / (problem.kurtosis - 1.0)
+        rare = _BY_CHANCE / energy.size
+        explained = 2.0 * float(gammainccinv(survey.n_rows / 2.0, rare))
+        return np.flatnonzero(energy > factor * explained / problem.n_effective(weights))
+
+
+class Basis:
+    """The directions in which the weighted rows vary more, or less, than clean ones do.
+
+    The span of the leading eigenvectors of every survey so far. Eigenvectors are defined up to
+    signs and, in ties, rotations; nothing here depends on more than the space they span, and that
+    ends where eigenvalues have a gap. It was chosen where noise, too, is largest, so the level on
+    it is that of all features. Where evidence is in too many directions, it is all of the space.
+    """
+
+    continues = True
+
+    def __init__(self, problem: Problem) -> None:
+        # Directions must not depend on how sums were rounded.
+        self._objective = replace(problem.objective, full_precision=True)
+        self._problem = problem
+        self._basis: Array | None = np.empty((problem.objective.n_features, 0))
+        self._projected = np.empty((problem.samples.n_samples, 0))
+        self._matrix: MomentMatrix | None = None
+        self.n_noise = problem.n_ambient
+
+    def survey(self, weights: Array) -> Survey:
+        """Return the value over all features, and remember its matrix."""
+        self._matrix = self._objective.moment(weights)
+        found = self._objective.norm.maximize(self._matrix)
+        return Survey(found.value, found.form)
+
+    def misses(self, weights: Array) -> bool:
+        """Tell whether an eigenvector beyond the level lies outside the span by some length."""
+        if self._basis is None:
+            return False
+        found = self._leading(weights)
+        if found is None:
+            return True
+        vectors, n_above = found
+        lengths = _outside(self._basis, vectors[:, :n_above])[1]
+        return bool(np.any(lengths > self._problem.tuning.missed_length))
+
+    def widen(self, weights: Array) -> None:
+        """Take in the leading eigenvectors of the last survey."""
+        if self._basis is not None:
+            found = self._leading(weights)
+            if found is None:
+                self._basis = None
+            else:
+                outside, lengths = _outside(self._basis, found[0])
+                new = outside[:, lengths > _ROUNDING_LENGTH]
+                self._basis = np.hstack([self._basis, new])
+                self._projected = np.hstack([self._projected, self._objective.samples.project(new)])
+                if self._basis.shape[1] > min(
+                    self._objective.n_features // 2, 2 * _MOST_DIRECTIONS
+                ):
+                    self._basis = None
+        restricted = self._objective
+        self.part = Part(restricted.n_features, basis=self._basis)
+        if self._basis is not None:
+            restricted = replace(restricted, samples=DenseSamples(self._projected))
+        self.objective = _spreading(restricted, self._problem)
+
+    def _leading(self, weights: Array) -> tuple[Array, int] | None:
+        """Return the leading eigenvectors of the last survey, and how many exceed the level.
+
+        Beside those, some of the next, up to the widest gap; None where they would be too many.
+        """
+        assert self._matrix is not None
+        level = self._problem.floor(weights).median
+        spare = self._problem.tuning.spare_directions
+        most = min(self._objective.n_features // 3, _MOST_DIRECTIONS)
+        count = min(most + 1, _PAIRS)
+        while True:
+            values, vectors = largest_eigenpairs(self._matrix, count, tol=0.0)
+            sizes = np.abs(values)
+            n_above = int(np.count_nonzero(sizes > level))
+            if n_above + 2 * spare < count or count > most:
+                break
+            count = min(2 * count, most + 1)
+        first, last = n_above + spare, min(n_above + 2 * spare, count - 1)
+        if first > last:
+            return None
+        gaps = sizes[first - 1 : last] - sizes[first : last + 1]
+        return vectors[:, : first + int(np.argmax(gaps))], n_above
+
+
+def _spreading(objective: MomentObjective, problem: Problem) -> MomentObjective:
+    """Let a spectral norm spread its subgradient over all directions above the clean level.
+
+    A descent then does not zigzag between near ties.
+    """
+    if not isinstance(objective.norm, KyFan) or objective.norm.rank > 1:
+        return objective
+    return replace(objective, norm=KyFan(1, level=problem.floor(problem.untouched).median))
+
+
+def _outside(basis: Array, vectors: Array) -> tuple[Array, Array]:
+    """Return orthonormal directions of what lies outside a span, and the lengths it has there."""
+    left = vectors - basis @ (basis.T @ vectors)
+    # Once more: what is left of a vector close to the span is mostly rounding along it.
+    left -= basis @ (basis.T @ left)
+    directions, lengths, _ = np.linalg.svd(left, full_matrices=False)
+    return directions, lengths

@@ -1,0 +1,1 @@
+"""The paper beside the road: its algorithms to the letter, stability, the Moreau envelope."""

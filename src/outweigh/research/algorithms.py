@@ -1,0 +1,143 @@
+r"""The algorithms of the paper to the letter, with nothing of the road.
+
+The reference is I, in the units of X as it is; no row is pruned and no column left out; the second
+moments of components are about zero; all steps are on all features, of the constant length of the
+paper's theorems, and end after `max_iter` evaluations. The answer is read off the best weights
+seen.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from outweigh.fit.noise import Noise, Standardizer, pruning_radius_sq
+from outweigh.fit.problem import Problem
+from outweigh.fit.readers import DenseReader, SparseReader
+from outweigh.fit.road import Fit, Settings, Task, certified
+from outweigh.fit.score import score_rows
+from outweigh.fit.search import Found, Weights
+from outweigh.norms import KyFan, RowwiseLargest
+from outweigh.norms.spectral import largest_eigenpairs
+from outweigh.objectives import MomentObjective
+from outweigh.optimise import Backtracking, CappedSimplex, Constant, Subgradient, descend
+from outweigh.protocols import Array, Callback, Norm, StepRule
+from outweigh.samples import Rows
+from outweigh.samples.matrices import as_array
+
+__all__ = ["fit_paper"]
+
+
+def fit_paper(
+    rows: Rows,
+    sample_weight: Array,
+    task: Task,
+    settings: Settings,
+    callback: Callback | None = None,
+    steps: str = "constant",
+) -> Fit:
+    """Run Algorithm 1 or 2 of the paper, or its dense form of Appendix D or E.
+
+    Parameters
+    ----------
+    rows, sample_weight, task, settings, callback
+        As for `outweigh.fit.road.fit`. What the paper does not have is refused: an unknown
+        contamination or number of entries, scales, a covariance, and centred components.
+    steps : {"constant", "backtracking"}, default="constant"
+        The step of the theorems, or halving as the authors' program has it.
+    """
+    contamination = settings.contamination
+    if contamination is None:
+        raise ValueError('contamination="auto": solver="paper" needs a number; give one')
+    if settings.scale is not None or settings.covariance is not None:
+        raise ValueError(
+            'scale, covariance: solver="paper" takes X as it is; pass scale=None, covariance=None '
+            "and bring X to unit noise beforehand"
+        )
+    if task.n_nonzero == ():
+        raise ValueError('n_nonzero="auto": solver="paper" needs a number; give one')
+    if task.n_components and task.centred:
+        raise ValueError(
+            'assume_centered=False: solver="paper" takes second moments of components about zero; '
+            "subtract a mean beforehand and pass assume_centered=True"
+        )
+    noise = _as_it_is(rows, sample_weight, settings)
+    reader: DenseReader | SparseReader | None = None
+    norm: Norm
+    if task.n_components:
+        reader = SparseReader(task.n_nonzero) if task.n_nonzero else DenseReader(task.n_components)
+        norm = reader.norm
+    else:
+        norm = RowwiseLargest(task.n_nonzero[0]) if task.n_nonzero else KyFan(1)
+    objective = MomentObjective(noise.samples, norm, task.n_components == 0)
+    d = noise.samples.n_features
+    problem = Problem(objective, sample_weight, noise.pruned, 3.0, d, settings.tuning)
+    domain = problem.domain(contamination)
+    rule: StepRule = Backtracking()
+    if steps == "constant":
+        rule = constant_step(objective, domain, settings.max_iter)
+    result = descend(
+        objective,
+        Subgradient(domain),
+        rule,
+        problem.untouched,
+        max_iter=settings.max_iter,
+        callback=callback,
+    )
+    weights = Weights(result.weights, result.force, result.drift, result.pushed)
+    found = Found(weights, result.value, result.form, result.status, result.trace)
+    components = np.empty((d, 0))
+    if reader is not None:
+        matrix = noise.samples.moment(result.weights, centred=False, reference=1.0)
+        components = reader.plain(as_array(matrix))
+    score, scores = score_rows(noise, weights, settings.tuning.cut_pull)
+    certificate = certified(problem, found, contamination, "white")
+    return Fit(noise, problem, found, certificate, score, scores, components)
+
+
+def constant_step(objective: MomentObjective, domain: CappedSimplex, n_steps: int) -> Constant:
+    r"""Return the step of the paper's theorems, with the constants of its lemmas on this data.
+
+    Centred (weakly convex): :math:`\xi / \sqrt T` with :math:`\xi^2 = f(w_0) / (\beta L^2)`,
+    :math:`L = \sqrt n \max_i |x_i|^2 + 2 |X|_2^2 / \sqrt n` and :math:`\beta = 2 |X|_2^2`. Not
+    centred (convex): :math:`R / (L \sqrt T)` with :math:`L = \sqrt n \max_i |x_i|^2` and R the
+    radius :math:`\sqrt{\epsilon / n}` of the set of weights.
+    """
+    samples, total = objective.samples, float(domain.metric.sum())
+    start = domain.reference()
+    second = samples.moment(domain.metric / total, centred=False)
+    spectral_sq = total * float(largest_eigenpairs(second, 1)[0][0])
+    row_sq = float(samples.squared_distances(np.zeros(samples.n_features)).max())
+    if spectral_sq <= 0.0 or row_sq <= 0.0:
+        return Constant(0.0)
+    n = domain.n_effective(start)
+    if not objective.centred:
+        # The caps exceed the sample weights by 1 / (1 - eps).
+        slack = max(float(domain.caps.sum()) - 1.0, 0.0)
+        radius = math.sqrt(slack / (1.0 + slack) / n)
+        return Constant.convex(radius, math.sqrt(n) * row_sq, n_steps)
+    lipschitz = math.sqrt(n) * row_sq + 2.0 * spectral_sq / math.sqrt(n)
+    gap = objective.evaluate(start).value
+    return Constant.weakly_convex(gap, lipschitz, 2.0 * spectral_sq, n_steps)
+
+
+def _as_it_is(rows: Rows, sample_weight: Array, settings: Settings) -> Noise:
+    """Return X taken to be of unit noise about zero."""
+    d = rows.shape[1]
+    seen = rows.overview(np.ones(d))
+    standardizer = Standardizer(np.arange(d), np.zeros(d), np.ones(d))
+    samples = rows.samples(standardizer.view, d, standardizer)
+    far = samples.squared_distances(np.zeros(d))
+    return Noise(
+        rows,
+        sample_weight,
+        standardizer,
+        np.zeros(d),
+        seen.first,
+        np.flatnonzero(seen.varies),
+        samples,
+        np.empty(0, dtype=np.intp),
+        pruning_radius_sq(far, sample_weight, d, settings.tuning),
+        False,
+    )
