@@ -36,8 +36,8 @@ from outweigh.estimators.base import RobustEstimator
 from outweigh.estimators.mean import RobustMean, RobustSparseMean
 from outweigh.estimators.pca import RobustPCA, RobustSparsePCA
 from outweigh.fit.certificate import Certificate, Moreau
-from outweigh.fit.cuts import Cut
 from outweigh.fit.distances import Distances, DistanceScore
+from outweigh.fit.groups import Group
 from outweigh.fit.noise import Standardizer
 from outweigh.fit.score import RowScore
 from outweigh.forms import Form
@@ -55,10 +55,10 @@ _RECORDS: dict[str, Any] = {
     cls.__name__: cls
     for cls in (
         Certificate,
-        Cut,
         DistanceScore,
         Distances,
         Form,
+        Group,
         Iterate,
         Moreau,
         NoiseFloor,

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from outweigh.fit.cuts import weighted_quantile
+from outweigh.fit.columns import weighted_quantile
 from outweigh.protocols import Array
 
 __all__ = ["robust_scatter", "robust_variance"]

@@ -57,6 +57,9 @@ class Certificate:
         What the noise of clean rows was taken to be: white in its units, of the covariance that was
         given, or neither; then there is no level of clean rows to compare with, and the objective
         is the sum of the leading variances.
+    support_level : float
+        On the features of a sparse answer alone, the spectral norm over the level of clean rows
+        there; 0 where nobody looked.
     moreau : Moreau or None
         Only where it was asked for: it costs many evaluations.
     """
@@ -69,6 +72,7 @@ class Certificate:
     contamination_bound: float
     status: Status
     noise: str = "white"
+    support_level: float = 0.0
     moreau: Moreau | None = None
 
     @property
@@ -78,8 +82,12 @@ class Certificate:
 
     @property
     def clean(self) -> bool:
-        """Whether there is a level of clean rows, and the objective is at it."""
-        return self.noise != "other" and self.objective <= self.noise_floor.clean
+        """Whether there is a level of clean rows, and the objective is at it.
+
+        Over all features, and over those of a sparse answer alone.
+        """
+        at_level = self.objective <= self.noise_floor.clean and self.support_level <= 1.0
+        return self.noise != "other" and at_level
 
     @property
     def verdict(self) -> str:
@@ -100,6 +108,11 @@ class Certificate:
             "the features may be correlated (see covariance) or not of unit noise (see scale), "
             "or more rows than contamination allows are wrong"
         )
+        if self.objective <= self.noise_floor.clean:
+            return (
+                f"stalled above the clean level on the support, at {self.support_level:.2f} times "
+                f"it: {advice}"
+            )
         return f"stalled above the clean level, at {self.ratio:.2f} times it: {advice}"
 
     def __str__(self) -> str:

@@ -6,7 +6,7 @@ import numpy as np
 
 from outweigh.protocols import Array
 
-__all__ = ["RankedColumns"]
+__all__ = ["RankedColumns", "weighted_quantile"]
 
 # Of a Gaussian: one over the upper quartile, and one over the distance between the outer deciles.
 _MAD_TO_SD = 1.4826
@@ -114,3 +114,10 @@ class RankedColumns:
             spread = np.minimum(self._ranked[:, -1] - self._ranked[:, 0], np.finfo(float).max)
         fallback = np.where(by_deciles > 0, by_deciles, np.where(spread > 0, spread, 1.0))
         return np.where(by_deviation > 0, by_deviation, fallback)
+
+
+def weighted_quantile(values: Array, weights: Array, levels: list[float]) -> Array:
+    """Return quantiles of one weighted sample: the least value with that share at or below it."""
+    # A share that is reached but for rounding is reached: copies of a row equal its weight.
+    levels = [level * (1.0 - 1e-12) for level in levels]
+    return np.asarray(np.quantile(values, levels, method="inverted_cdf", weights=weights))

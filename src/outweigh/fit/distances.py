@@ -10,7 +10,7 @@ from scipy.special import ndtri
 from scipy.stats import chi2
 from scipy.stats import f as f_law
 
-from outweigh.fit.cuts import weighted_quantile
+from outweigh.fit.columns import weighted_quantile
 from outweigh.fit.noise import Standardizer
 from outweigh.protocols import Array, Samples
 from outweigh.samples import DenseSamples

@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import NotFittedError
 
-from outweigh.fit.columns import RankedColumns
-from outweigh.fit.cuts import weighted_quantile
+from outweigh.fit.columns import RankedColumns, weighted_quantile
 from outweigh.fit.tuning import Tuning
 from outweigh.protocols import Array, Indices, Samples
 from outweigh.samples import Rows

@@ -91,6 +91,15 @@ class Problem:
         share = 0.5 * float(np.abs(weights - reference).sum())
         return share if share > 1e-12 else 0.0
 
+    def least_bound(self, weights: Array) -> float:
+        r"""Return the least share that could have been removed to reach `weights`.
+
+        The :math:`\\epsilon` for which the largest :math:`w_i / s_i` is at its cap,
+        :math:`1 / ((1 - \\epsilon) \\sum s)`.
+        """
+        largest = float(np.max(weights / self.sample_weight))
+        return max(1.0 - 1.0 / (largest * float(self.sample_weight.sum())), 0.0)
+
     def with_objective(self, objective: MomentObjective) -> Problem:
         """Return the same rows under another objective."""
         return replace(self, objective=objective)

@@ -31,7 +31,7 @@ from outweigh.fit.score import RowScore, score_rows
 from outweigh.fit.search import Found, Search, Weights
 from outweigh.fit.tuning import TUNING, Tuning
 from outweigh.fit.volume import least_volume, share_beyond
-from outweigh.fit.workspace import Part, Workspace, workspace_for
+from outweigh.fit.workspace import Everything, Part, Workspace, workspace_for
 from outweigh.norms import KyFan, RowwiseLargest
 from outweigh.norms.floor import NoiseFloor
 from outweigh.objectives import MomentObjective
@@ -40,6 +40,7 @@ from outweigh.protocols import Array, Callback, Iterate, Norm, Samples, Status
 from outweigh.samples import Rows
 from outweigh.samples.matrices import as_array
 from outweigh.samples.span import column_energy, in_memory, in_span
+from outweigh.selection import top_k_indices
 
 __all__ = ["Fit", "Settings", "Task", "certified", "fit"]
 
@@ -101,7 +102,7 @@ class Fit:
     problem : Problem
         The objective that the weights were searched for last, on all features.
     found : Found
-        The weights, with forces and cuts in the coordinates of ``noise.samples``.
+        The weights, with forces and groups in the coordinates of ``noise.samples``.
     certificate : Certificate
     score : RowScore or DistanceScore
     scores : ndarray of shape (n,)
@@ -170,7 +171,7 @@ def fit(
         return _fit_by_volume(noise, task, settings)
     counts = _first_counts(noise, task, settings)
     for left in reversed(range(settings.tuning.attempts)):
-        solution = _solve(noise, task, counts, settings, callback)
+        solution = _Attempt(noise, task, counts, settings, callback).solve()
         factor = _better_units(solution, settings)
         counted = _better_counts(solution, task, counts, settings)
         if left == 0 or (factor is None and counted == counts):
@@ -180,71 +181,133 @@ def fit(
     return _finished(solution, task, counts, settings)
 
 
-def _solve(
-    noise: Noise,
-    task: Task,
-    counts: tuple[int, ...],
-    settings: Settings,
-    callback: Callback | None,
-) -> _Solution:
-    """Search at the bound, and again at the share that this removed or beside better components."""
-    tuning, known = settings.tuning, settings.contamination is not None
-    part, samples = _coordinates(noise, task)
-    reader = _reader(noise, part, task, counts, tuning)
-    norm = _norm(task, counts) if reader is None else reader.residual_norm
-    objective = MomentObjective(samples, norm, task.centred)
-    kurtosis = typical_kurtosis(noise.samples, _untouched(noise))
-    problem = Problem(
-        objective, noise.sample_weight, noise.pruned, kurtosis, noise.samples.n_features, tuning
-    )
-    components = np.empty((samples.n_features, 0))
-    if reader is not None:
-        components = reader.initial(
-            _excess(problem, problem.untouched), samples, noise.sample_weight
+class _Attempt:
+    """One way along the road, in given units and with given counts of entries.
+
+    Parameters
+    ----------
+    noise : Noise
+    task : Task
+    counts : tuple of int
+        Nonzero entries of the mean, or of each component; () for all.
+    settings : Settings
+    callback : callable, optional
+    """
+
+    def __init__(
+        self,
+        noise: Noise,
+        task: Task,
+        counts: tuple[int, ...],
+        settings: Settings,
+        callback: Callback | None,
+    ) -> None:
+        self._noise, self._task, self._settings = noise, task, settings
+        self._counts, self._callback = counts, callback
+        self._part, samples = _coordinates(noise, task)
+        self._reader = _reader(noise, self._part, task, counts, settings.tuning)
+        norm = _norm(task, counts) if self._reader is None else self._reader.residual_norm
+        self._problem = Problem(
+            MomentObjective(samples, norm, task.centred),
+            noise.sample_weight,
+            noise.pruned,
+            typical_kurtosis(noise.samples, _untouched(noise)),
+            noise.samples.n_features,
+            settings.tuning,
         )
 
-    def search(
-        current: Problem, share: float, bound: float, space: Workspace, earlier: Found | None = None
+    def solve(self) -> _Solution:
+        """Search at the bound, then at the share that it removed or beside better components."""
+        known, problem = self._settings.contamination is not None, self._problem
+        bound = self._settings.bound
+        components = self._first_components()
+        current = _beside(problem, components)
+        space = workspace_for(current, sum(self._counts))
+        found = self._search(current, bound, space, groups=known)
+        share = bound if known else min(problem.removed(found.weights.values), bound)
+        if self._reader is not None:
+            current, found, components = self._read_again(found, components)
+            # Rows that were only pruned leave nothing to search for.
+            if found.weights.moved if not known else found.status is not Status.REACHED:
+                space = workspace_for(current, sum(self._counts))
+                found = self._search(current, share, space, groups=False)
+                current, found, components = self._read_again(found, components)
+        elif not known and found.weights.moved:
+            found = self._search(current, share, space, groups=True, earlier=found)
+        if self._reader is None and self._task.is_sparse:
+            found = self._on_support(found)
+        if not known:
+            bound = problem.least_bound(found.weights.values)
+        return _Solution(self._noise, self._part, current, found, bound, components)
+
+    def _search(
+        self,
+        problem: Problem,
+        share: float,
+        space: Workspace,
+        *,
+        groups: bool,
+        earlier: Found | None = None,
+        further: bool = False,
     ) -> Found:
-        domain = problem.domain(share)
-        # Components have no mean that outliers could move; a loose bound would cut clean rows.
-        cuts = reader is None and (known or earlier is not None)
-        make_rule, update = steps_for(settings.solver, domain, tuning.patience)
+        """Search among the weights that remove at most a share.
+
+        Groups of outliers are looked for where the share is not a loose one, under which a descent
+        removes too many clean rows to point anywhere; they may remove as much as the bound allows.
+        """
+        settings, domain = self._settings, self._problem.domain(share)
+        make_rule, update = steps_for(settings.solver, domain, settings.tuning.patience)
         return Search(
-            current,
+            problem,
             domain,
             space,
             make_rule,
             update,
             settings.max_iter,
-            cut_domain=problem.domain(bound) if cuts else None,
-            sparse=task.is_sparse,
-            callback=callback,
-        ).run(earlier)
+            group_domain=self._problem.domain(settings.bound) if groups else None,
+            sparse=self._task.is_sparse and not further,
+            callback=self._callback,
+        ).run(earlier, further=further)
 
-    share = bound = settings.bound
-    current = _beside(problem, components)
-    space = workspace_for(current, sum(counts))
-    found = search(current, share, bound, space)
-    removed = problem.removed(found.weights.values)
-    if reader is not None:
-        components = reader.refined(_excess(problem, found.weights.values), components)
-        current = _beside(problem, components)
-        found = _seen_by(current, found)
-    if not known and removed > 0.0:
-        share = min(removed, tuning.loose_bound)
-        bound = min(tuning.room_factor * removed + tuning.room, tuning.loose_bound)
-        bound = max(bound, share)
-    # Rows that were only pruned leave nothing to search for.
-    again = found.weights.moved if not known else found.status is not Status.REACHED
-    if again and reader is not None:
-        found = search(current, share, share, workspace_for(current, sum(counts)))
-        components = reader.refined(_excess(problem, found.weights.values), components)
-        current = _beside(problem, components)
-        found = _seen_by(current, found)
-    elif again and not known:
-        found = search(current, share, bound, space, found)
-    return _Solution(noise, part, current, found, bound, components)
+    def _first_components(self) -> Array:
+        """Return components of the bulk of the rows, before any weights; none for a mean."""
+        samples = self._problem.samples
+        if self._reader is None:
+            return np.empty((samples.n_features, 0))
+        excess = _excess(self._problem, self._problem.untouched)
+        return self._reader.initial(excess, samples, self._noise.sample_weight)
+
+    def _read_again(self, found: Found, components: Array) -> tuple[Problem, Found, Array]:
+        """Return the problem beside the components under the weights found, and both."""
+        assert self._reader is not None
+        excess = _excess(self._problem, found.weights.values)
+        components = self._reader.refined(excess, components)
+        problem = _beside(self._problem, components)
+        return problem, _seen_by(problem, found), components
+
+    def _on_support(self, found: Found) -> Found:
+        """Return what was found after a look at the features of the answer alone.
+
+        Over so few features the noise is far lower than over all pairs, and shows outliers that
+        are hidden there. What was found on all features stays.
+        """
+        if self._noise.standardizer.whitener is not None:
+            # The features of the answer are not those of whitened rows.
+            return found
+        samples = self._problem.samples
+        support = top_k_indices(samples.mean(found.weights.values), self._counts[0])
+        objective = MomentObjective(samples.columns(support).at_hand(), KyFan(1), True)
+        few = replace(self._problem, objective=objective, n_ambient=support.size)
+        value = objective.verify(found.weights.values).value
+        level = few.floor(found.weights.values).clean
+        if value > level:
+            space = Everything(few, Part(samples.n_features, columns=support))
+            more = self._search(
+                few, self._settings.bound, space, groups=True, earlier=found, further=True
+            )
+            value, level = more.value, few.floor(more.weights.values).clean
+            found = _seen_by(self._problem, replace(more, trace=found.trace + more.trace))
+        return replace(found, support_level=value / level if level > 0.0 else 0.0)
 
 
 def _beside(problem: Problem, components: Array) -> Problem:
@@ -415,7 +478,7 @@ def _finished(solution: _Solution, task: Task, counts: tuple[int, ...], settings
         force=part.lift_form(found.weights.force),
         drift=part.lift(found.weights.drift),
     )
-    score, scores = score_rows(noise, weights, settings.tuning.cut_pull)
+    score, scores = score_rows(noise, weights)
     if given and task.n_components:
         components = _in_features(noise, weights.values, components, task, ())
     return Fit(
@@ -437,6 +500,7 @@ def certified(problem: Problem, found: Found, bound: float, noise: str) -> Certi
         contamination_bound=bound,
         status=found.status,
         noise=noise,
+        support_level=found.support_level,
     )
 
 

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from outweigh.fit.cuts import Cut, weighted_quantile
+from outweigh.fit.columns import weighted_quantile
+from outweigh.fit.groups import Group
 from outweigh.fit.noise import Noise, Standardizer
 from outweigh.fit.search import Weights
 from outweigh.forms import Form
@@ -33,10 +34,11 @@ class RowScore:
     """A score for rows: minus the forces that would push the row's weight down.
 
     Two terms, each nonnegative and smooth. The first is the share of its weight that the row would
-    have lost in the fit: by the force x'Fx - x'b that the descent accumulated, and by its excess
-    beyond the cuts. The second is the squared distance beyond the pruning radius, from the anchor
-    that pruning measures from. It grows without bound along every ray and the first is never
-    negative, so no point gains by going far away, whatever directions the force is blind to.
+    have lost in the fit: how likely it is to be in a group of outliers or, where no group was
+    found, by the force x'Fx - x'b that the descent accumulated. The second is the squared distance
+    beyond the pruning radius, from the anchor that pruning measures from. It grows without bound
+    along every ray and the first is never negative, so no point gains by going far away, whatever
+    directions the force is blind to.
 
     Attributes
     ----------
@@ -51,9 +53,7 @@ class RowScore:
         The force on a typical row that is kept.
     total : float
         The sum of the sample weights: a force of 1/total takes a row all of its weight.
-    cuts : tuple of Cut
-    pull : float
-        How many times its weight a row loses one deviation beyond a cut.
+    groups : tuple of Group
     """
 
     standardizer: Standardizer
@@ -64,8 +64,7 @@ class RowScore:
     drift: Array
     level: float
     total: float
-    cuts: tuple[Cut, ...]
-    pull: float
+    groups: tuple[Group, ...]
 
     def __call__(self, X: NDArray[np.floating]) -> Array:
         """Return the score of each row of X, at most 0; lower is less trusted."""
@@ -78,8 +77,8 @@ class RowScore:
         ----------
         samples : Samples
         found : Weights, optional
-            The weights of these very rows, which know the force on each and how far it is beyond
-            the cuts.
+            The weights of these very rows, which know the force on each and how likely it is to
+            be in one of the groups.
         """
         by_loss, by_distance = self._terms(samples, found)
         # The last term orders rows that nothing speaks against by their distance; else they would
@@ -91,7 +90,7 @@ class RowScore:
         """Return how much each feature lowers the score of each row, and how far out it is there.
 
         The force about the centre, y'Fy + y'((F + F')c - b), splits into one term a feature, as do
-        a projection on a cut's direction and a squared distance. Each counts as much as the score
+        a projection on a group's direction and a squared distance. Each counts as much as the score
         would react to it; a feature that speaks for the row counts nothing.
 
         Returns
@@ -113,15 +112,17 @@ class RowScore:
 
         squares = np.maximum(away * to_features(white.T).T - 1.0, 0.0)
         parts = (_DISTANCE_GAIN / self.radius_sq * expit(by_distance))[:, None] * squares
-        slope = self.force.symmetric_product(self.centre) - self.drift
-        force = self.force.symmetric_product(white.T) / 2.0 + slope[:, None]
-        lost = self.total * away * to_features(force).T
-        for cut in self.cuts:
-            projected = samples.project(cut.direction)
-            side = np.sign(projected - cut.centre)[:, None] * to_features(cut.direction) * away
-            side = np.maximum(side, 0.0)
-            share = cut.excess(projected) / np.maximum(side.sum(axis=1), _TINY)
-            lost += self.pull * share[:, None] * side
+        if self.groups:
+            lost = np.zeros_like(away)
+            for group in self.groups:
+                side = np.sign(group.shares @ (group.centres - group.centre))
+                along = np.maximum(side * to_features(group.direction) * away, 0.0)
+                wrong = group.wrong(samples.project(group.direction))
+                lost += (wrong / np.maximum(along.sum(axis=1), _TINY))[:, None] * along
+        else:
+            slope = self.force.symmetric_product(self.centre) - self.drift
+            force = self.force.symmetric_product(white.T) / 2.0 + slope[:, None]
+            lost = self.total * away * to_features(force).T
         # Half of a product of a large and a small deviation is no reason against the small one.
         own = away * away
         own /= own + _SMALL * own.max(axis=1, initial=_TINY, keepdims=True)
@@ -133,27 +134,27 @@ class RowScore:
     def _terms(self, samples: Samples, found: Weights | None = None) -> tuple[Array, Array]:
         """Return the exponents of the two terms of each row."""
         if found is not None:
-            pushed, beyond = found.pushed, found.beyond
+            pushed, wrong = found.pushed, found.wrong
         else:
             pushed = samples.quadratic(self.force, self.drift)
-            beyond = np.zeros(samples.n_samples)
-            for cut in self.cuts:
-                beyond += cut.excess(samples.project(cut.direction))
-        lost = self.total * (pushed - self.level) + self.pull * beyond
+            clean = np.ones(samples.n_samples)
+            for group in self.groups:
+                clean *= 1.0 - group.wrong(samples.project(group.direction))
+            wrong = 1.0 - clean
+        lost = wrong if self.groups else self.total * (pushed - self.level)
         squared = samples.squared_distances(self.anchor)
         by_distance = _DISTANCE_GAIN * (squared / self.radius_sq - 1.0)
         return _LOSS_GAIN * (lost - _HALF), by_distance
 
 
-def score_rows(noise: Noise, weights: Weights, pull: float) -> tuple[RowScore, Array]:
+def score_rows(noise: Noise, weights: Weights) -> tuple[RowScore, Array]:
     """Calibrate a score on the rows kept by `weights`; return it and the scores of all rows.
 
     Parameters
     ----------
     noise : Noise
     weights : Weights
-        With forces and cuts in the coordinates of `noise.samples`.
-    pull : float
+        With forces and groups in the coordinates of `noise.samples`.
     """
     score = RowScore(
         noise.standardizer,
@@ -164,8 +165,7 @@ def score_rows(noise: Noise, weights: Weights, pull: float) -> tuple[RowScore, A
         weights.drift,
         float(weighted_quantile(weights.pushed, weights.values, [0.5])[0]),
         float(noise.sample_weight.sum()),
-        weights.cuts,
-        pull,
+        weights.groups,
     )
     scores = score.of_samples(noise.samples, weights)
     if noise.pruned.size:

@@ -2,8 +2,9 @@
 
 A search goes in rounds. A survey, one full pass over all features, says how unclean the rows look
 under the present weights, and where. The workspace takes that in. A descent runs on the workspace
-alone, and a cut removes what the rows removed so far reveal. `Search._ended` is the only place that
-ends the rounds, and `Problem.is_clean` the only one that says what clean is.
+alone, and the groups of outliers that it reveals say how likely each row is to be clean.
+`Search._ended` is the only place that ends the rounds, and `Problem.is_clean` the only one that
+says what clean is.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from outweigh.fit.cuts import Cut, cut_along_removed
+from outweigh.fit.groups import Group, groups_apart
 from outweigh.fit.problem import Problem
 from outweigh.fit.workspace import Workspace
 from outweigh.forms import Form
@@ -46,17 +47,18 @@ class Weights:
         step_t Z_t and b that of step_t (Z_t + Z_t') mu_t over its steps.
     pushed : ndarray of shape (n,)
         That function at the rows descended on.
-    cuts : tuple of Cut
-    beyond : ndarray of shape (n,)
-        How far each row is beyond the cuts, added up over them.
+    groups : tuple of Group
+        The groups of outliers that the rows were weighed by.
+    wrong : ndarray of shape (n,)
+        How likely each row is to be in one of them.
     """
 
     values: Array
     force: Form
     drift: Array
     pushed: Array
-    cuts: tuple[Cut, ...] = ()
-    beyond: Array = field(default_factory=lambda: np.zeros(1))
+    groups: tuple[Group, ...] = ()
+    wrong: Array = field(default_factory=lambda: np.zeros(1))
 
     @classmethod
     def untouched(cls, values: Array, n_features: int) -> Weights:
@@ -75,7 +77,8 @@ class Found:
     """What a search ends with.
 
     ``value`` is the objective over all features at the weights and ``form`` attains it, both by the
-    last survey there; a search that was not to verify its weights has those of the survey before.
+    last survey there. ``support_level`` is the spectral norm on the features of a sparse answer,
+    over the level of clean rows there; 0 where nobody looked.
     """
 
     weights: Weights
@@ -83,10 +86,11 @@ class Found:
     form: Form
     status: Status
     trace: tuple[Iterate, ...]
+    support_level: float = 0.0
 
 
 class Search:
-    """Rounds of survey, descent and cut over one set of weights.
+    """Rounds of survey, descent and groups over one set of weights.
 
     Parameters
     ----------
@@ -101,10 +105,11 @@ class Search:
         How weights move against a subgradient and back into the domain.
     max_iter : int
         Evaluations of the objective allowed.
-    cut_domain : CappedSimplex, optional
-        The weights that a cut may reach; without it there are no cuts.
+    group_domain : CappedSimplex, optional
+        The weights that rows may be given by the groups they are in; without it no groups are
+        looked for.
     sparse : bool
-        Whether a cut looks for few features.
+        Whether a group differs in few features.
     callback : callable, optional
         Sees every iterate.
     """
@@ -118,7 +123,7 @@ class Search:
         update: Update,
         max_iter: int,
         *,
-        cut_domain: CappedSimplex | None = None,
+        group_domain: CappedSimplex | None = None,
         sparse: bool = False,
         callback: Callback | None = None,
     ) -> None:
@@ -128,13 +133,14 @@ class Search:
         self._make_rule = make_rule
         self._update = update
         self._max_iter = max_iter
-        self._cut_domain = cut_domain
+        self._group_domain = group_domain
         self._sparse = sparse
         self._callback = callback
         self._trace: list[Iterate] = []
         self._last: Result | None = None
+        self._first = Weights.untouched(domain.reference(), problem.objective.n_features)
 
-    def run(self, earlier: Found | None = None, *, verify: bool = True) -> Found:
+    def run(self, earlier: Found | None = None, *, further: bool = False) -> Found:
         """Search for clean weights.
 
         Parameters
@@ -142,22 +148,29 @@ class Search:
         earlier : Found, optional
             By a search over a larger set of weights, which has left its evidence in the workspace:
             a descent then comes before the first survey.
-        verify : bool, default=True
-            Without it the weights of the first descent are the answer, cut but not surveyed: for
-            weights that are to be found again, in better units.
+        further : bool, default=False
+            Whether what was found earlier stays as it is, and only more is removed.
         """
-        d = self._problem.objective.n_features
-        descended = weights = Weights.untouched(self._problem.untouched, d)
-        if earlier is not None:
+        descended = weights = self._first
+        if earlier is not None and further:
+            self._first = descended = weights = earlier.weights
+        elif earlier is not None:
             if self._workspace.continues:
                 values = self._domain.project(earlier.weights.values)
-                descended = replace(earlier.weights, values=values)
+                descended = replace(earlier.weights, values=values, groups=())
             descended = self._descend(descended)
-            weights = self._cut(descended)
+            weights = self._weigh(descended)
         best: Found | None = None
         status: Status | None = None
         for _ in range(self._problem.tuning.max_rounds):
             survey = self._survey(weights)
+            if weights.groups and not self._problem.is_clean(survey.value, weights.values):
+                # Groups that leave the rows unclean have given weight back to other outliers.
+                least = np.minimum(weights.values, descended.values)
+                both = replace(weights, values=self._domain.project(least / least.sum()))
+                again = self._survey(both)
+                if again.value < survey.value:
+                    survey, weights = again, both
             found = Found(weights, survey.value, survey.form, Status.EXHAUSTED, ())
             status = self._ended(survey, weights)
             # Where two score alike but for rounding, the earlier is kept.
@@ -167,10 +180,7 @@ class Search:
                 break
             self._workspace.widen(weights.values)
             descended = self._descend(descended)
-            weights = self._cut(descended)
-            if not verify:
-                best = replace(found, weights=weights)
-                break
+            weights = self._weigh(descended)
         assert best is not None
         return replace(best, status=status or Status.EXHAUSTED, trace=tuple(self._trace))
 
@@ -206,31 +216,37 @@ class Search:
             callback=self._record,
         )
         self._last = found
-        return Weights(
-            found.weights,
-            begin.force + space.part.lift_form(found.force),
-            begin.drift + space.part.lift(found.drift),
-            begin.pushed + found.pushed,
+        return replace(
+            begin,
+            values=found.weights,
+            force=begin.force + space.part.lift_form(found.force),
+            drift=begin.drift + space.part.lift(found.drift),
+            pushed=begin.pushed + found.pushed,
         )
 
-    def _cut(self, descended: Weights) -> Weights:
-        """Return the weights after a cut, unless they look less clean on the workspace."""
-        if self._cut_domain is None or not descended.moved:
+    def _weigh(self, descended: Weights) -> Weights:
+        """Return weights by the groups of outliers that a descent has revealed."""
+        if self._group_domain is None or not descended.moved:
             return descended
         assert self._last is not None
         space, problem = self._workspace, self._problem
-        values, cuts, beyond = cut_along_removed(
+        values, groups, wrong = groups_apart(
             space.objective.samples,
-            self._cut_domain,
+            self._group_domain,
+            self._first.values,
             descended.values,
-            self._sparse,
-            problem.tuning,
+            sparse=self._sparse,
+            kurtosis=problem.kurtosis,
         )
-        allowed = max(self._level(values).upper, problem.tuning.cut_may_score * self._last.value)
-        if space.objective.verify(values).value > allowed:
+        if not groups:
             return descended
-        lifted = tuple(cut.along(space.part.lift(cut.direction)) for cut in cuts)
-        return replace(descended, values=values, cuts=lifted, beyond=beyond)
+        lifted = tuple(group.along(space.part.lift(group.direction)) for group in groups)
+        return replace(
+            descended,
+            values=values,
+            groups=self._first.groups + lifted,
+            wrong=1.0 - (1.0 - self._first.wrong) * (1.0 - wrong),
+        )
 
     def _level(self, weights: Array) -> NoiseFloor:
         """Return what clean rows score on the workspace."""

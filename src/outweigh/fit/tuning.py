@@ -23,24 +23,11 @@ class Tuning:
     ----------
     loose_bound
         The contamination assumed at first where it is to be estimated.
-    room_factor, room
-        The share that the first descent removed falls short of the contamination where outliers
-        overlap the clean rows: the last step may remove ``room_factor * share + room``.
     near
         A descent ends this factor above the level it steps toward, which it nears ever more slowly.
     slow
         On a part of the features, two steps in a row that leave more than this share of the best
         value end a descent: the next full pass knows better what is left to do.
-    cut_may_score
-        Weights after a cut may score this factor more than those before it, on the features
-        descended on: a cut keeps clean rows that the descent trims for their share of the norm.
-    nearest_cut, farthest_cut
-        Limits of a cut in deviations: a nearer one takes too many clean rows, one farther out
-        leaves too many outliers.
-    cut_pull
-        A row one deviation beyond the cut loses this many times its weight: all of it.
-    cut_rounds
-        How often the direction of the removed rows is looked for again.
     columns_per_entry, fewest_columns
         A first full pass names this many features for each nonzero entry, and at least so many.
     clear_evidence
@@ -68,8 +55,6 @@ class Tuning:
     unit_factor, unit_columns
         A column may be of unit noise where its robust scales are within this factor of one, and
         columns are left alone where this share of them may be.
-    outliers_left
-        A deviation this much above a robust scale shows outliers that rough weights have left.
     candidates
         Sparse or dense directions looked at beyond the components asked for.
     bulk
@@ -80,15 +65,8 @@ class Tuning:
     """
 
     loose_bound: float = 0.4
-    room_factor: float = 1.15
-    room: float = 0.01
     near: float = 1.03
     slow: float = 0.98
-    cut_may_score: float = 1.25
-    nearest_cut: float = 2.0
-    farthest_cut: float = 4.0
-    cut_pull: float = 5.0
-    cut_rounds: int = 2
     columns_per_entry: int = 3
     fewest_columns: int = 30
     clear_evidence: float = 1.5
@@ -103,7 +81,6 @@ class Tuning:
     far: float = 10.0
     unit_factor: float = 2.0
     unit_columns: float = 0.9
-    outliers_left: float = 1.25
     candidates: int = 3
     bulk: float = 0.5
     white_excess: float = 2.0

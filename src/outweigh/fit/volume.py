@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from outweigh.fit.cuts import weighted_quantile
+from outweigh.fit.columns import weighted_quantile
 from outweigh.fit.distances import distances_for
 from outweigh.fit.problem import Problem
 from outweigh.optimise.capped_simplex import CappedSimplex

@@ -123,13 +123,20 @@ def workspace_for(problem: Problem, n_entries: int) -> Workspace:
 
 
 class Everything:
-    """All of feature space."""
+    """All of the features of a problem.
+
+    Parameters
+    ----------
+    problem : Problem
+    part : Part, optional
+        Where these lie among more; by default they are all there are.
+    """
 
     continues = True
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: Problem, part: Part | None = None) -> None:
         objective = problem.objective
-        self.part = Part(objective.n_features)
+        self.part = Part(objective.n_features) if part is None else part
         self._objective = replace(objective, samples=objective.samples.at_hand())
         self.objective = _spreading(self._objective, problem)
         self.n_noise = problem.n_ambient

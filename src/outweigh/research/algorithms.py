@@ -91,7 +91,7 @@ def fit_paper(
     if reader is not None:
         matrix = noise.samples.moment(result.weights, centred=False, reference=1.0)
         components = reader.plain(as_array(matrix))
-    score, scores = score_rows(noise, weights, settings.tuning.cut_pull)
+    score, scores = score_rows(noise, weights)
     certificate = certified(problem, found, contamination, "white")
     return Fit(noise, problem, found, certificate, score, scores, components)
 

@@ -1,0 +1,374 @@
+r"""Weigh rows by how likely they are to be clean, along what a descent has revealed.
+
+A descent stops where second moments over many features reach their noise floor. By then the rows it
+removed point at the outliers: their mean differs from the mean of the kept in one direction. Along
+that direction noise is small, and the rows are a mixture of laws,
+
+.. math:: (1 - \textstyle\sum_j \epsilon_j)\, \frac{1}{s_0} t_\nu\Bigl(\frac{y - m_0}{s_0}\Bigr)
+    + \sum_j \epsilon_j\, \frac{1}{s_j} \varphi\Bigl(\frac{y - m_j}{s_j}\Bigr),
+
+that of the clean rows and one or two of outliers. Expectation maximisation fits them, and takes the
+direction again from the difference of the means, in units of its noise. A row keeps the share of
+its weight that is its probability of being clean. Clean rows lose nothing on either side but that,
+so their mean stays where it is. What the descent removed and no group explains yet points at the
+next.
+
+How many laws there are, and whether outliers spread as clean rows do, is decided by the Bayesian
+information criterion: each number must gain log(n)/2 in log likelihood. So must the group as a
+whole, against one law for all rows: what noise makes of clean rows does not. The law of the clean
+rows has the tails that the features have: along a unit direction v the excess kurtosis is
+:math:`(\kappa - 3)\sum_j v_j^4`, that of :math:`t_\nu` is :math:`6 / (\nu - 4)`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.special import expit, gammaln, logsumexp
+
+from outweigh.fit.columns import weighted_quantile
+from outweigh.optimise.capped_simplex import CappedSimplex
+from outweigh.protocols import Array, Samples
+
+__all__ = ["Group", "groups_apart"]
+
+# Fewer rows have no law of their own.
+_FEWEST = 3.0
+# A law narrower than this share of the spread of all rows is a point.
+_NARROWEST = 0.02
+# Ends of iterations that nothing depends on: changes of probabilities below a thousandth.
+_STEPS, _TURNS, _GROUPS, _TOLERANCE = 100, 8, 20, 1e-4
+_BINS = 4096
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Group:
+    """Outliers along a direction, beside the clean rows.
+
+    Attributes
+    ----------
+    direction : ndarray of shape (d,)
+    centre, spread, freedom : float
+        Of the clean rows along it, and the degrees of freedom of their law; infinite for a
+        Gaussian.
+    centres, spreads, shares : ndarray of shape (m,)
+        Of the laws of the outliers, and their shares of all rows.
+    """
+
+    direction: Array
+    centre: float
+    spread: float
+    freedom: float
+    centres: Array
+    spreads: Array
+    shares: Array
+
+    def wrong(self, projected: Array) -> Array:
+        """Return how likely each row is to be one of the outliers, from its projection."""
+        odds = logsumexp(self.log_odds(projected), axis=0)
+        # Where the clean law has the longer tail, rows beyond the outliers would be clean again.
+        for side in (-1.0, 1.0):
+            last = float(np.max(side * self.centres))
+            if last > side * self.centre:
+                beyond = side * projected > last
+                least = logsumexp(self.log_odds(np.array([side * last])), axis=0)
+                odds = np.where(beyond, np.maximum(odds, least), odds)
+        return np.asarray(expit(odds))
+
+    def log_odds(self, projected: Array) -> Array:
+        """Return the log odds of each law of the outliers against the clean one, shape (m, n)."""
+        clean = _log_density(projected, self.centre, self.spread, self.freedom)
+        others = _log_density(projected, self.centres[:, None], self.spreads[:, None], np.inf)
+        odds = np.log(self.shares) - np.log1p(-self.shares.sum())
+        return np.asarray(others - clean + odds[:, None])
+
+    def log_likelihood(self, projected: Array) -> Array:
+        """Return the log density of each row under all laws together."""
+        clean = _log_density(projected, self.centre, self.spread, self.freedom)
+        clean += np.log1p(-self.shares.sum())
+        return np.asarray(clean + np.logaddexp(0.0, logsumexp(self.log_odds(projected), axis=0)))
+
+    def along(self, direction: Array) -> Group:
+        """Return the same group with its direction given in other coordinates."""
+        return replace(self, direction=direction)
+
+
+def groups_apart(
+    samples: Samples,
+    domain: CappedSimplex,
+    start: Array,
+    weights: Array,
+    *,
+    sparse: bool,
+    kurtosis: float,
+) -> tuple[Array, tuple[Group, ...], Array]:
+    """Find the groups of outliers behind what a descent removed, and weigh rows by them.
+
+    Parameters
+    ----------
+    samples : Samples
+        In units of the noise: the features, or coordinates, in which the descent ran.
+    domain : CappedSimplex
+        The weights stay in it, so no more is removed than the contamination allows.
+    start, weights : ndarray of shape (n,)
+        Before a descent, and after it.
+    sparse : bool
+        Whether a direction has only the features in which the difference is significant.
+    kurtosis : float
+        Of a typical feature.
+
+    Returns
+    -------
+    weights : ndarray of shape (n,)
+    groups : tuple of Group
+        Empty if the removed rows point nowhere; the weights are then those given.
+    wrong : ndarray of shape (n,)
+        How likely each row is to be in one of the groups.
+    """
+    removed = np.maximum(start - weights, 0.0)
+    removed[removed <= 1e-9 * start.max()] = 0.0
+    clean = np.ones(weights.size)
+    groups: list[Group] = []
+    for _ in range(_GROUPS):
+        base = start * clean
+        left = np.clip((removed - start * (1.0 - clean)) / np.where(base > 0, base, 1.0), 0.0, 1.0)
+        found = _group(samples, domain.metric, base / base.sum(), left, sparse, kurtosis)
+        if found is None:
+            break
+        group, projected, gained = found
+        if groups and gained <= _direction_price(group.direction, float(domain.metric.sum())):
+            break
+        groups.append(group)
+        clean *= 1.0 - group.wrong(projected)
+    if not groups:
+        return weights, (), np.zeros(weights.size)
+    kept = start * clean
+    return domain.project(kept / kept.sum()), tuple(groups), 1.0 - clean
+
+
+def _group(
+    samples: Samples, metric: Array, base: Array, wrong: Array, sparse: bool, kurtosis: float
+) -> tuple[Group, Array, float] | None:
+    """Return a group that explains what rows have lost, the rows along it, and what it gains.
+
+    Outliers of a sparse problem may differ in many features, or be several groups that differ in
+    one each: the direction of all and that of the most significant one are tried.
+
+    Parameters
+    ----------
+    samples : Samples
+    metric : ndarray of shape (n,)
+        How many rows each row stands for.
+    base : ndarray of shape (n,)
+        The weights before the loss, of sum one.
+    wrong : ndarray of shape (n,)
+        The share of its weight that each row has lost.
+    """
+    tried = [
+        _along(samples, metric, base, wrong, kurtosis, most)
+        for most in ((samples.n_features, 1) if sparse else (None,))
+    ]
+    found = [group for group in tried if group is not None]
+    return max(found, key=lambda group: group[2]) if found else None
+
+
+def _along(
+    samples: Samples, metric: Array, base: Array, wrong: Array, kurtosis: float, most: int | None
+) -> tuple[Group, Array, float] | None:
+    """Return a group along at most so many features, the rows there, and what it gains."""
+    n = float(metric.sum())
+    turned = 0
+    while True:
+        direction = _direction(samples, metric, base, wrong, most)
+        if direction is None:
+            return None
+        y = samples.project(direction)
+        if turned == 0 and most == 1:
+            # Along one feature, rows that differ in others are in the middle.
+            mean = float((base * wrong) @ y) / float(base @ wrong)
+            wrong = np.where(y > mean, wrong, 0.0)
+        values, counts, likely = _binned(y, base, wrong)
+        excess = (kurtosis - 3.0) * float(np.sum(direction**4))
+        freedom = 4.0 + 6.0 / excess if excess > 0.05 else np.inf
+        rough = _maximised(values, counts, n, freedom, likely[None, :], free=False, steps=_TURNS)
+        if rough is None:
+            return None
+        before, wrong = wrong, rough.wrong(y)
+        turned += 1
+        still = float(base @ np.abs(wrong - before)) <= _TOLERANCE * float(base @ wrong)
+        if still or turned == _TURNS:
+            break
+    group = _laws(values, counts, n, freedom, rough.wrong(values))
+    if group is None:
+        return None
+    gained = n * float(counts @ (group.log_likelihood(values) - _one_law(values, counts, freedom)))
+    gained -= _price(group, n)
+    return (replace(group, direction=direction), y, gained) if gained > 0.0 else None
+
+
+def _direction(
+    samples: Samples, metric: Array, base: Array, wrong: Array, most: int | None
+) -> Array | None:
+    r"""Return the unit direction in which rows likely to be wrong differ from the others.
+
+    In units of its noise, :math:`\sqrt{1/n_0 + 1/n_1}` in every feature. With `most`, the features
+    beyond sqrt(2 log d), which the largest of d Gaussians hardly exceeds, and at most so many. Else
+    all of them, if the sum of squares is three deviations above that of d Gaussians.
+    """
+    counted = metric > 0
+    means, noise = [], 0.0
+    for part in (base * wrong, base * (1.0 - wrong)):
+        share = float(part.sum())
+        if share <= 0.0:
+            return None
+        means.append(samples.mean(part) / share)
+        noise += float(np.sum(part[counted] ** 2 / metric[counted])) / share**2
+    z_scores = (means[0] - means[1]) / np.sqrt(noise)
+    d = z_scores.size
+    if most is not None:
+        sizes = np.sort(np.abs(z_scores))
+        limit = max(float(np.sqrt(2.0 * np.log(max(d, 2)))), float(sizes[-most]))
+        z_scores = np.where(np.abs(z_scores) >= limit, z_scores, 0.0)
+    elif z_scores @ z_scores < d + 3.0 * np.sqrt(2.0 * d):
+        return None
+    length = float(np.linalg.norm(z_scores))
+    return z_scores / length if length > 0.0 else None
+
+
+def _binned(y: Array, base: Array, wrong: Array) -> tuple[Array, Array, Array]:
+    """Return means of rows in narrow bins, their weights, and how likely they are to be wrong.
+
+    A bin is a hundredth of the spread of the bulk wide or so; a law takes no notice of it, and the
+    work no longer grows with the rows.
+    """
+    low, middle, high = weighted_quantile(y, base, [0.25, 0.5, 0.75])
+    reach = _BINS / 200.0 * max(float(high - low), np.finfo(float).tiny)
+    places = np.clip((y - middle + reach) * (_BINS / (2.0 * reach)), 0.0, _BINS - 1.0)
+    places = places.astype(np.intp)
+    weight = np.asarray(np.bincount(places, base, _BINS), dtype=np.float64)
+    filled = weight > 0.0
+    means = np.bincount(places, base * y, _BINS)[filled] / weight[filled]
+    likely = np.bincount(places, base * wrong, _BINS)[filled] / weight[filled]
+    return means, weight[filled], likely
+
+
+def _laws(y: Array, base: Array, n: float, freedom: float, wrong: Array) -> Group | None:
+    """Return the laws along a direction that gain most in likelihood, less their price.
+
+    First one law of outliers that spread by one, as clean rows do in units of the noise: a law that
+    is free to be wide from the start takes clean rows for its own. From there one that is free, two
+    that spread by one, and two that are free.
+    """
+    first = _maximised(y, base, n, freedom, wrong[None, :], free=False)
+    if first is None:
+        return None
+    wrong = first.wrong(y)
+    mean = float(base @ (wrong * y)) / float(base @ wrong)
+    far = np.sign(mean - first.centre) * (y - mean) > first.spread
+    two = np.stack([np.where(far, 0.0, wrong), np.where(far, wrong, 0.0)])
+    more = [
+        _maximised(y, base, n, freedom, start, free=free)
+        for start, free in ((wrong[None, :], True), (two, False), (two, True))
+    ]
+    found = [first, *(group for group in more if group is not None)]
+    group = max(found, key=lambda g: n * float(base @ g.log_likelihood(y)) - _price(g, n))
+    # Nearer than that the outliers move the mean by less than the clean rows lost with them do.
+    apart = np.abs(group.centres - group.centre) > group.spread
+    return group if apart.all() else None
+
+
+def _direction_price(direction: Array, n: float) -> float:
+    """Return what a direction must gain that only the rows themselves point at.
+
+    That of the first group is one of more variance than noise has, by the survey before it.
+    """
+    m = np.count_nonzero(direction)
+    return float(m * (1.0 + 0.5 * np.log(max(n / m, 1.0))))
+
+
+def _price(group: Group, n: float) -> float:
+    """Return log(n)/2 for each number of a group beside the centre of the clean rows.
+
+    The share and centre of each law of outliers and, where they are free, all spreads.
+    """
+    numbers = 2 * group.centres.size
+    if np.any(group.spreads != group.spread):
+        numbers += 1 + group.spreads.size
+    return 0.5 * float(np.log(n)) * numbers
+
+
+def _maximised(
+    y: Array,
+    base: Array,
+    n: float,
+    freedom: float,
+    wrong: Array,
+    *,
+    free: bool,
+    steps: int = _STEPS,
+) -> Group | None:
+    """Fit laws by expectation maximisation; None where one has too few rows or too many.
+
+    Parameters
+    ----------
+    y, base : ndarray of shape (n,)
+        Rows along a direction, and their weights.
+    n : float
+        The number of rows that these amount to.
+    freedom : float
+        Of the law of the clean rows.
+    wrong : ndarray of shape (m, n)
+        How likely each row is, at first, to be of each law of outliers.
+    free : bool
+        Whether each law has a spread of its own; else all have that of unit noise.
+    steps : int
+    """
+    # The scale at which a t law has variance one.
+    unit = float(np.sqrt(1.0 - 2.0 / freedom))
+    narrowest = _NARROWEST * float(np.sqrt(base @ (y - base @ y) ** 2))
+    tail = np.ones(y.size)
+    group: Group | None = None
+    for _ in range(steps):
+        shares = wrong @ base
+        if shares.min() * n < _FEWEST or shares.sum() > 0.5:
+            return None
+        clean = base * (1.0 - wrong.sum(axis=0))
+        centre = float((clean * tail) @ y) / float(clean @ tail)
+        centres = (wrong * y) @ base / shares
+        spread, spreads = unit, np.full(shares.size, unit)
+        if free:
+            square = float((clean * tail) @ (y - centre) ** 2) / float(clean.sum())
+            squares = (wrong * (y - centres[:, None]) ** 2) @ base / shares
+            spread = max(float(np.sqrt(square)), narrowest)
+            spreads = np.maximum(np.sqrt(squares), narrowest)
+            if spread == 0.0 or not spreads.all():
+                return None
+        group = Group(np.empty(0), centre, spread, freedom, centres, spreads, shares)
+        if np.isfinite(freedom):
+            tail = (freedom + 1.0) / (freedom + ((y - centre) / spread) ** 2)
+        odds = np.exp(np.clip(group.log_odds(y), -700.0, 700.0))
+        before, wrong = wrong, odds / (1.0 + odds.sum(axis=0))
+        if float(np.abs(wrong - before).sum(axis=0) @ base) <= _TOLERANCE * float(shares.sum()):
+            break
+    return group
+
+
+def _one_law(y: Array, base: Array, freedom: float) -> Array:
+    """Return the log density of each row under the one law that fits all."""
+    centre = float(base @ y)
+    spread = float(np.sqrt(base @ (y - centre) ** 2))
+    for _ in range(_STEPS if np.isfinite(freedom) else 0):
+        steady = base * (freedom + 1.0) / (freedom + ((y - centre) / spread) ** 2)
+        centre = float(steady @ y) / float(steady.sum())
+        spread = float(np.sqrt(steady @ (y - centre) ** 2))
+    return _log_density(y, centre, spread, freedom)
+
+
+def _log_density(y: Array, centre: float | Array, spread: float | Array, freedom: float) -> Array:
+    """Return the log density of a t law, or of a Gaussian where the freedom is infinite."""
+    z = (y - centre) / spread
+    if not np.isfinite(freedom):
+        return np.asarray(-0.5 * z * z - np.log(spread) - 0.5 * np.log(2.0 * np.pi))
+    constant = gammaln((freedom + 1) / 2) - gammaln(freedom / 2) - 0.5 * np.log(freedom * np.pi)
+    return np.asarray(constant - np.log(spread) - (freedom + 1) / 2 * np.log1p(z * z / freedom))
