@@ -49,7 +49,7 @@ HOMES = {
     "dask": ("samples/dask_chunks.py", "files/parts.py"),
     "distributed": ("samples/dask_chunks.py", "files/parts.py"),
     "h5py": ("files/parts.py",),
-    "jinja2": ("report/page.py", "cli/fit.py"),
+    "jinja2": ("report/page.py", "cli/main.py"),
     "matplotlib": ("displays/", "experiments/figures.py"),
     "mpl_toolkits": ("displays/", "experiments/figures.py"),
     "pandas": ("files/",),

@@ -192,6 +192,19 @@ def test_without_matplotlib_the_records_and_tables_are_there_and_figures_are_exc
     assert {p.name for p in Path("out").iterdir()} == {"records.jsonl", "summary.csv"}
 
 
+@pytest.mark.parametrize(
+    "command", [["reproduce", "small.toml", "--report"], ["fit", "mean", "x", "--report", "p.html"]]
+)
+def test_without_jinja2_a_report_is_refused_before_any_work(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, command: list[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    assert main(command) == 2
+    said = f"outweigh {command[0]}: error: --report: needs jinja2: pip install jinja2\n"
+    assert capsys.readouterr().err == said
+    assert [path.name for path in Path().iterdir()] == ["small.toml"]
+
+
 def test_an_interrupt_says_how_to_go_on_and_keeps_what_is_done(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -7,6 +7,7 @@ import json
 import pickle
 import subprocess
 import sys
+import tracemalloc
 import zipfile
 from functools import cache
 from pathlib import Path
@@ -18,6 +19,7 @@ from numpy.typing import NDArray
 from outweigh import RobustMean, RobustSparseMean
 from outweigh.estimators.base import RobustEstimator
 from outweigh.estimators.pca import RobustPCA, RobustSparsePCA
+from outweigh.files.archive import read_member
 from outweigh.files.model import ModelFileError, load_model, save_model
 
 Array = NDArray[np.float64]
@@ -191,3 +193,102 @@ def test_a_missing_file_and_a_folder_are_refused(tmp_path: Path) -> None:
 def test_an_estimator_that_is_not_fitted_is_not_saved() -> None:
     with pytest.raises(ValueError, match="is not fitted"):
         save_model(RobustMean(), io.BytesIO())
+
+
+def repacked(method: int = zipfile.ZIP_DEFLATED, extra: dict[str, bytes] | None = None) -> bytes:
+    copy = io.BytesIO()
+    with (
+        zipfile.ZipFile(io.BytesIO(stored())) as old,
+        zipfile.ZipFile(copy, "w", method) as new,
+    ):
+        for name in old.namelist():
+            new.writestr(name, old.read(name))
+        for name, data in (extra or {}).items():
+            new.writestr(name, data)
+    return copy.getvalue()
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_unusual_compression_is_refused(method: int) -> None:
+    with pytest.raises(ModelFileError, match="encrypted, or compressed in an unusual manner"):
+        load_model(io.BytesIO(repacked(method)))
+
+
+def test_an_encrypted_member_is_refused() -> None:
+    data = bytearray(stored())
+    # The first bit of the flags, in the entry of the directory.
+    data[data.index(b"PK\x01\x02") + 8] |= 1
+    with pytest.raises(ModelFileError, match="encrypted"):
+        load_model(io.BytesIO(bytes(data)))
+
+
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+def test_a_name_that_occurs_twice_is_refused() -> None:
+    with pytest.raises(ModelFileError, match="two members have one name"):
+        load_model(io.BytesIO(repacked(extra={"checksum": b""})))
+
+
+def test_a_model_that_holds_more_than_allowed_is_refused_before_it_is_read() -> None:
+    bomb = repacked(extra={"padding": bytes(30_000_000)})
+    assert len(bomb) < 200_000
+    with pytest.raises(ModelFileError, match=r"holds more than 0\.02 GB .*max_gigabytes"):
+        load_model(io.BytesIO(bomb), max_gigabytes=0.02)
+    assert isinstance(load_model(io.BytesIO(bomb)), RobustMean)
+
+
+def with_array(array: Array, **entry: object) -> io.BytesIO:
+    """A model whose first array is another one; its entry is right where it is not given."""
+    import hashlib
+
+    file = io.BytesIO()
+    np.save(file, array)
+    with zipfile.ZipFile(io.BytesIO(stored())) as archive:
+        model = json.loads(archive.read("model.json"))
+    right = {
+        "dtype": array.dtype.str,
+        "shape": list(array.shape),
+        "sha256": hashlib.sha256(file.getvalue()).hexdigest(),
+    }
+    model["arrays"][0] = {**right, **entry}
+    text = json.dumps(model).encode()
+    digest = hashlib.sha256(text).hexdigest().encode()
+    return rewritten({"model.json": text, "checksum": digest, "arrays/0.npy": file.getvalue()})
+
+
+def test_an_array_is_what_its_entry_says() -> None:
+    with zipfile.ZipFile(io.BytesIO(stored())) as archive:
+        first = np.load(io.BytesIO(archive.read("arrays/0.npy")))
+    assert isinstance(load_model(with_array(first)), RobustMean)
+    with pytest.raises(ModelFileError, match="is not of the shape it says"):
+        load_model(with_array(first, shape=[first.size, 1]))
+    with pytest.raises(ModelFileError, match="array 0 is larger than it says"):
+        load_model(with_array(np.zeros(10_000), shape=[1]))
+    with pytest.raises(ModelFileError, match="has the shape"):
+        load_model(with_array(np.zeros(7)))
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_numbers_that_are_not_finite_are_refused(bad: float) -> None:
+    with pytest.raises(ModelFileError, match="does not hold finite numbers"):
+        load_model(with_array(np.full(20, bad)))
+
+
+def test_an_estimator_with_numbers_that_are_not_finite_is_not_saved() -> None:
+    est = ESTIMATORS["RobustMean"]().fit(rows())
+    est.location_[0] = np.nan
+    with pytest.raises(ValueError, match="does not hold finite numbers"):
+        save_model(est, io.BytesIO())
+
+
+def test_a_model_takes_no_more_memory_than_it_declares() -> None:
+    """Deflated zeros, a thousand times smaller than what they hold, behind a small declaration."""
+    data = bytearray(repacked(extra={"arrays/99.npy": bytes(300_000_000)}))
+    at = data.rindex(b"PK\x01\x02") + 24
+    data[at : at + 4] = (1000).to_bytes(4, "little")
+    with zipfile.ZipFile(io.BytesIO(bytes(data))) as archive:
+        tracemalloc.start()
+        with pytest.raises((zipfile.BadZipFile, ValueError)):
+            read_member(archive, "arrays/99.npy")
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+    assert peak < 20_000_000

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
 import io
+import lzma
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -221,3 +225,80 @@ def test_a_sparse_matrix_of_scipy_is_refused_with_advice(tmp_path: Path) -> None
     scipy.sparse.save_npz(path, scipy.sparse.csr_array(np.eye(4)))
     with pytest.raises(DataError, match=r"sparse matrix of scipy.*load_npz"):
         read_table(path)
+
+
+@pytest.mark.parametrize("kind", ["csv.gz", "csv.bz2", "csv.xz"])
+def test_a_compressed_file_is_recognised_by_its_bytes(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / f"data.{kind}"
+    frame().to_csv(path, index=False)
+    renamed = path.rename(tmp_path / "data.csv")
+    np.testing.assert_array_equal(read_table(renamed).values, VALUES)
+
+
+@pytest.mark.parametrize("module", [gzip, bz2, lzma])
+def test_what_a_compressed_file_holds_is_bounded(tmp_path: Path, module: Any) -> None:
+    path = tmp_path / "bomb.csv"
+    path.write_bytes(module.compress(b"a,b\n" + b"1,2\n" * 2_500_000))
+    assert path.stat().st_size < 1e5
+    with pytest.raises(DataError, match=r"decompressed is more than is read at once \(0\.005 GB\)"):
+        read_table(path, max_gigabytes=0.005)
+    with pytest.raises(DataError, match="raise --max-gigabytes"):
+        read_table(path, max_gigabytes=0.005)
+    assert read_table(path, max_gigabytes=0.011).values.shape == (2_500_000, 2)
+
+
+def test_what_an_archive_of_arrays_holds_is_bounded(tmp_path: Path) -> None:
+    path = tmp_path / "bomb.npz"
+    np.savez_compressed(path, X=np.zeros((1000, 1000)))
+    with pytest.raises(DataError, match=r"decompressed is more than is read at once \(0\.005 GB\)"):
+        read_table(path, max_gigabytes=0.005)
+    assert read_table(path, max_gigabytes=0.01).values.shape == (1000, 1000)
+
+
+def test_standard_input_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = b"a,b\n" + b"1,2\n" * 2_000_000
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(data)))
+    with pytest.raises(DataError, match=r"standard input is more than is read at once \(0\.005"):
+        read_table("-", max_gigabytes=0.005)
+
+
+@pytest.mark.parametrize("kind", ["npy", "npz", "-"])
+def test_a_shape_that_is_larger_than_the_file_takes_no_memory(
+    tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = io.BytesIO()
+    header = {"descr": "<f8", "fortran_order": False, "shape": (10**6, 10**6)}
+    np.lib.format.write_array_header_1_0(file, header)
+    file.write(bytes(80))
+    path = tmp_path / f"data.{kind}"
+    path.write_bytes(file.getvalue())
+    if kind == "npz":
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr("X.npy", file.getvalue())
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(file.getvalue())))
+    with pytest.raises(DataError, match="cannot be read as np"):
+        read_table("-" if kind == "-" else path)
+
+
+def test_a_member_that_holds_more_than_it_declares_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "data.npz"
+    np.savez_compressed(path, X=np.zeros((1000, 1000)))
+    data = bytearray(path.read_bytes())
+    for mark, offset in ((b"PK\x03\x04", 22), (b"PK\x01\x02", 24)):
+        at = data.rindex(mark) + offset
+        data[at : at + 4] = (200).to_bytes(4, "little")
+    path.write_bytes(data)
+    with pytest.raises(DataError, match="cannot be read as npz"):
+        read_table(path)
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_members_that_are_compressed_in_an_unusual_manner_are_refused(
+    tmp_path: Path, method: int
+) -> None:
+    file = io.BytesIO()
+    np.save(file, VALUES)
+    with zipfile.ZipFile(tmp_path / "data.npz", "w", method) as archive:
+        archive.writestr("X.npy", file.getvalue())
+    with pytest.raises(DataError, match=r"X\.npy is encrypted, or compressed in an unusual manner"):
+        read_table(tmp_path / "data.npz")

@@ -34,7 +34,6 @@ from outweigh.files import (
     write_file,
 )
 from outweigh.files.model import load_model, save_model
-from outweigh.libraries import library
 from outweigh.protocols import Array
 from outweigh.report import Fitted, build_fit_report
 
@@ -63,8 +62,6 @@ def fit(arguments: argparse.Namespace) -> int:
         "--save": (arguments.save, ()),
     }
     asked = check_outputs(outputs, arguments.file, arguments.force)
-    if arguments.report:
-        library("jinja2", "--report: needs")
     with _passes(arguments):
         fitted, seconds, table = _fitted(arguments)
         summary = _summary(fitted, seconds)

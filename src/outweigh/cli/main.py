@@ -9,6 +9,7 @@ from importlib import import_module
 
 from outweigh.cli.arguments import BAD_INPUT, INTERRUPTED, OK, build_parser
 from outweigh.experiments.errors import ExperimentError
+from outweigh.libraries import library
 
 __all__ = ["main"]
 
@@ -37,6 +38,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = build_parser().parse_args(words)
     arguments.words = words
     try:
+        if getattr(arguments, "report", None):
+            # Now, and not after hours of work.
+            library("jinja2", "--report: needs")
         # Commands are imported when they are called, so that help and errors come at once.
         module = import_module(f"outweigh.cli.{arguments.module}")
         code: int = getattr(module, arguments.function)(arguments)

@@ -10,25 +10,27 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["TooLarge", "array_in", "check_members", "read_at_most", "read_member"]
+__all__ = ["DECOMPRESSED", "TooLarge", "array_in", "check_members", "read_at_most", "read_member"]
+
+DECOMPRESSED = "what it holds when decompressed"
 
 _AT_A_TIME = 2**20
 
 
 class TooLarge(ValueError):  # noqa: N818
-    """There is more in a file than may be read."""
+    """There is more in a file than may be read; the message names what is too large."""
 
 
 class _Readable(Protocol):
     def read(self, size: int, /) -> bytes: ...
 
 
-def read_at_most(file: _Readable, limit: float) -> io.BytesIO:
-    """Return all that a file holds, of which no more than `limit` bytes are ever in memory."""
+def read_at_most(file: _Readable, limit: float, what: str) -> io.BytesIO:
+    """Return all that a file holds; refuse it under the name `what` if that is beyond `limit`."""
     buffer = io.BytesIO()
     while part := file.read(_AT_A_TIME):
         if buffer.tell() + len(part) > limit:
-            raise TooLarge(f"more than {limit:.0f} bytes")
+            raise TooLarge(what)
         buffer.write(part)
     buffer.seek(0)
     return buffer
@@ -45,13 +47,13 @@ def check_members(archive: zipfile.ZipFile, limit: float) -> None:
         if not plain or member.flag_bits & 1:
             raise ValueError(f"{member.filename} is encrypted, or compressed in an unusual manner")
     if sum(member.file_size for member in members) > limit:
-        raise TooLarge(f"more than {limit:.0f} bytes")
+        raise TooLarge(DECOMPRESSED)
 
 
 def read_member(archive: zipfile.ZipFile, name: str) -> io.BytesIO:
     """Return what a member holds: at most as many bytes as the archive declares for it."""
     with archive.open(name) as file:
-        return read_at_most(file, archive.getinfo(name).file_size)
+        return read_at_most(file, archive.getinfo(name).file_size, name)
 
 
 def array_in(buffer: io.BytesIO) -> NDArray[Any]:

@@ -21,7 +21,14 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from outweigh.files.archive import TooLarge, array_in, check_members, read_at_most, read_member
+from outweigh.files.archive import (
+    DECOMPRESSED,
+    TooLarge,
+    array_in,
+    check_members,
+    read_at_most,
+    read_member,
+)
 from outweigh.files.table import (
     ID_NAMES,
     DataError,
@@ -131,7 +138,7 @@ def read_table(
 def _content(name: str, limit: float) -> Path | io.BytesIO:
     """Return where the bytes are, or those of standard input."""
     if name == "-":
-        content = _bounded(sys.stdin.buffer, limit, "standard input")
+        content = read_at_most(sys.stdin.buffer, limit, "standard input")
         if not content.getbuffer().nbytes:
             raise DataError("-: standard input is empty")
         return content
@@ -158,7 +165,7 @@ def _recognised(
         for mark, decompressed in _DECOMPRESSED.items():
             if start.startswith(mark):
                 with decompressed(file) as inside:
-                    content = _bounded(inside, limit, "what it holds when decompressed")
+                    content = read_at_most(inside, limit, DECOMPRESSED)
                 start = content.getbuffer()[:8].tobytes()
                 break
     kind = next((kind for mark, kind in _KINDS.items() if start.startswith(mark)), "text")
@@ -166,13 +173,6 @@ def _recognised(
     if kind == "text" and suffix in (".npy", ".npz", ".parquet", ".pq"):
         raise DataError(f"{name}: is not a {suffix} file")
     return kind, content
-
-
-def _bounded(file: Any, limit: float, what: str) -> io.BytesIO:
-    try:
-        return read_at_most(file, limit)
-    except TooLarge as error:
-        raise TooLarge(what) from error
 
 
 def _opened(content: Path | io.BytesIO) -> Any:
@@ -194,10 +194,7 @@ def _array(content: Path | io.BytesIO, kind: str, name: str, limit: float) -> ND
 
 
 def _only_array(archive: zipfile.ZipFile, name: str, limit: float) -> NDArray[Any]:
-    try:
-        check_members(archive, limit)
-    except TooLarge as error:
-        raise TooLarge("what it holds when decompressed") from error
+    check_members(archive, limit)
     keys = [name.removesuffix(".npy") for name in archive.namelist()]
     if "X" in keys or len(keys) == 1:
         return array_in(read_member(archive, f"{'X' if 'X' in keys else keys[0]}.npy"))

@@ -37,7 +37,7 @@ def write_file(path: str | Path, data: str | bytes) -> Path:
         If it cannot be written, or is there and not a regular file: a folder, a device, a pipe.
     """
     try:
-        target = _regular(path)
+        target, _ = _target(path)
         target.parent.mkdir(parents=True, exist_ok=True)
         temporary = target.parent / f".outweigh-{secrets.token_hex(8)}"
         try:
@@ -70,25 +70,26 @@ def check_target(path: str | Path) -> None:
         As `write_file` would.
     """
     try:
-        folder = _regular(path).parent
-        # Missing folders are made when the file is written, inside the first that is there.
-        while not folder.exists() and folder != folder.parent:
-            folder = folder.parent
-        if not folder.is_dir():
-            raise NotADirectoryError(errno.ENOTDIR, f"{folder} is not a folder")
+        _, folder = _target(path)
         with tempfile.TemporaryFile(dir=folder):
             pass
     except OSError as error:
         raise _refusal(error, path) from error
 
 
-def _regular(path: str | Path) -> Path:
-    """Return what is to be replaced, behind all links."""
+def _target(path: str | Path) -> tuple[Path, Path]:
+    """Return what is to be replaced, behind all links, and the folder above it that is there."""
     target = Path(os.path.realpath(path))
     # Also true of a link that leads in a circle: it is a link still.
     if os.path.lexists(target) and not stat.S_ISREG(target.lstat().st_mode):
         raise FileExistsError(errno.EEXIST, "is not a regular file")
-    return target
+    folder = target.parent
+    # Missing folders are made when the file is written, inside the first that is there.
+    while not folder.exists() and folder != folder.parent:
+        folder = folder.parent
+    if not folder.is_dir():
+        raise NotADirectoryError(errno.ENOTDIR, f"{folder} is not a folder")
+    return target, folder
 
 
 def _refusal(error: OSError, path: str | Path) -> OSError:
