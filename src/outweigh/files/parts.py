@@ -15,12 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from outweigh.files.table import (
-    ID_NAMES,
     NAMED,
     DataError,
     Found,
     Table,
     Wanted,
+    is_id,
     listed,
     one_line,
     read_header,
@@ -295,9 +295,8 @@ def _check_headers(source: str, separator: str) -> None:
 
 def _whole_ids(frame: Any, id_column: str | None) -> dict[str, Any]:
     """Return the type of a column of whole numbers that name the rows; 7 is not called 7.0."""
-    first = str(frame.columns[0])
-    if id_column is None and first.strip().lower() in ID_NAMES:
-        id_column = first
+    if id_column is None and is_id(str(frame.columns[0])):
+        id_column = str(frame.columns[0])
     return {
         c: frame[c].dtype for c in frame.columns if c == id_column and frame[c].dtype.kind in "iu"
     }

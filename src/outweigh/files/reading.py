@@ -13,7 +13,6 @@ import lzma
 import sys
 import zipfile
 from collections.abc import Sequence
-from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -114,14 +113,16 @@ def read_table(
     wanted = Wanted(columns, id_column, drop_missing, min_rows)
     kind = "a table"
     try:
-        content = _content(name, limit)
-        kind, content = _recognised(name, content, limit)
-        if kind == "parquet":
-            found = _parquet(content, name, wanted)
-        elif kind == "text":
-            found = _text(content, name, separator_of(name, delimiter), decimal)
-        else:
-            found = _in_columns(_array(content, kind, name, limit), name)
+        with _opened(name, limit) as file:
+            kind = _kind(file, name)
+            if kind == "text":
+                found = _text(file, name, separator_of(name, delimiter), decimal)
+            elif kind == "parquet":
+                found = _parquet(file, name, wanted)
+            elif kind == "npy":
+                found = _in_columns(array_in(read_at_most(file, limit, "the array")), name)
+            else:
+                found = _in_columns(_only_array(file, name, limit), name)
     except TooLarge as error:
         raise DataError(
             f"{name}: {error} is more than is read at once ({max_gigabytes:g} GB); raise "
@@ -135,73 +136,58 @@ def read_table(
     return table_from(found, name, wanted)
 
 
-def _content(name: str, limit: float) -> Path | io.BytesIO:
-    """Return where the bytes are, or those of standard input."""
+def _opened(name: str, limit: float) -> Any:
+    """Return a file, or standard input, decompressed; it can be read again from its beginning."""
+    file: Any
     if name == "-":
-        content = read_at_most(sys.stdin.buffer, limit, "standard input")
-        if not content.getbuffer().nbytes:
+        file = read_at_most(sys.stdin.buffer, limit, "standard input")
+        if not file.getbuffer().nbytes:
             raise DataError("-: standard input is empty")
-        return content
-    path = Path(name)
-    if not path.exists():
-        raise DataError(f"{name}: no such file")
-    if path.is_dir():
-        raise DataError(f"{name}: is a folder; name one file in it")
-    size = path.stat().st_size
-    if size == 0:
-        raise DataError(f"{name}: the file is empty")
-    if size > limit:
-        raise TooLarge(f"{size / 1e9:.1f} GB")
-    return path
+    else:
+        path = Path(name)
+        if not path.exists():
+            raise DataError(f"{name}: no such file")
+        if path.is_dir():
+            raise DataError(f"{name}: is a folder; name one file in it")
+        size = path.stat().st_size
+        if size == 0:
+            raise DataError(f"{name}: the file is empty")
+        if size > limit:
+            raise TooLarge(f"{size / 1e9:.1f} GB")
+        file = path.open("rb")
+    start = _start(file)
+    for mark, decompressed in _DECOMPRESSED.items():
+        if start.startswith(mark):
+            with file, decompressed(file) as inside:
+                return read_at_most(inside, limit, DECOMPRESSED)
+    return file
 
 
-def _recognised(
-    name: str, content: Path | io.BytesIO, limit: float
-) -> tuple[str, Path | io.BytesIO]:
-    """Return the kind of a file by its first bytes, and what it holds, decompressed."""
-    with _opened(content) as file:
-        start = file.read(8)
-        file.seek(0)
-        for mark, decompressed in _DECOMPRESSED.items():
-            if start.startswith(mark):
-                with decompressed(file) as inside:
-                    content = read_at_most(inside, limit, DECOMPRESSED)
-                start = content.getbuffer()[:8].tobytes()
-                break
+def _kind(file: BinaryIO, name: str) -> str:
+    start = _start(file)
     kind = next((kind for mark, kind in _KINDS.items() if start.startswith(mark)), "text")
     suffix = Path(name).suffix.lower()
     if kind == "text" and suffix in (".npy", ".npz", ".parquet", ".pq"):
         raise DataError(f"{name}: is not a {suffix} file")
-    return kind, content
+    return kind
 
 
-def _opened(content: Path | io.BytesIO) -> Any:
-    """Return a context in which the bytes can be read from their beginning."""
-    if isinstance(content, Path):
-        return content.open("rb")
-    content.seek(0)
-    return nullcontext(content)
+def _start(file: BinaryIO) -> bytes:
+    start = file.read(8)
+    file.seek(0)
+    return start
 
 
-def _array(content: Path | io.BytesIO, kind: str, name: str, limit: float) -> NDArray[Any]:
-    if kind == "npz":
-        with _opened(content) as file, zipfile.ZipFile(file) as archive:
-            return _only_array(archive, name, limit)
-    if isinstance(content, Path):
-        # A map refuses a file that is shorter than it says before any memory is taken.
-        return np.array(np.load(content, mmap_mode="r", allow_pickle=False))
-    return array_in(content)
-
-
-def _only_array(archive: zipfile.ZipFile, name: str, limit: float) -> NDArray[Any]:
-    check_members(archive, limit)
-    keys = [name.removesuffix(".npy") for name in archive.namelist()]
-    if "X" in keys or len(keys) == 1:
-        return array_in(read_member(archive, f"{'X' if 'X' in keys else keys[0]}.npy"))
+def _only_array(file: BinaryIO, name: str, limit: float) -> NDArray[Any]:
+    with zipfile.ZipFile(file) as archive:
+        check_members(archive, limit)
+        keys = [member.removesuffix(".npy") for member in archive.namelist()]
+        if "X" in keys or len(keys) == 1:
+            return array_in(read_member(archive, f"{'X' if 'X' in keys else keys[0]}.npy"))
     if {"format", "shape", "data"} <= set(keys):
         raise DataError(
-            f"{name}: holds a sparse matrix of scipy, which this command does not read; "
-            "in Python the means take scipy.sparse.load_npz(FILE) as it is"
+            f"{name}: holds a sparse matrix of scipy, which this command does not read; in Python "
+            "the means take scipy.sparse.load_npz(FILE) as it is"
         )
     raise DataError(f"{name}: holds {len(keys)} arrays and none is called X: {', '.join(keys[:5])}")
 
@@ -216,30 +202,29 @@ def _in_columns(array: NDArray[Any], name: str) -> Found:
     return _in_memory(_pandas().DataFrame(array, columns=names))
 
 
-def _parquet(content: Path | io.BytesIO, name: str, wanted: Wanted) -> Found:
+def _parquet(file: BinaryIO, name: str, wanted: Wanted) -> Found:
     pandas = _pandas()
     parquet = library("pyarrow.parquet", f"{name}: reading Parquet files needs")
     columns = None
     if wanted.columns is not None:
-        known = parquet.read_schema(content).names
+        known = parquet.read_schema(file).names
+        file.seek(0)
         refuse_unknown(name, wanted, known)
         named = {*wanted.columns, wanted.id_column, *ID_NAMES}
         columns = [column for column in known if column in named]
-    frame = pandas.read_parquet(content, columns=columns)
+    frame = pandas.read_parquet(file, columns=columns)
     frame.columns = [str(column) for column in frame.columns]
     named_rows = not isinstance(frame.index, pandas.RangeIndex)
     return _in_memory(frame, [str(label) for label in frame.index] if named_rows else None)
 
 
-def _text(content: Path | io.BytesIO, name: str, separator: str, decimal: str) -> Found:
+def _text(file: BinaryIO, name: str, separator: str, decimal: str) -> Found:
     pandas = _pandas()
     try:
-        with _opened(content) as file:
-            header = _header(file, name, separator)
-        with _opened(content) as file:
-            frame = pandas.read_csv(
-                file, sep=separator, decimal=decimal, low_memory=False, index_col=False
-            )
+        header = _header(file, name, separator)
+        frame = pandas.read_csv(
+            file, sep=separator, decimal=decimal, low_memory=False, index_col=False
+        )
     except (pandas.errors.ParserError, csv.Error) as error:
         raise DataError(
             f"{name}: cannot be read with {separator!r} between cells: {one_line(error)}; another "
@@ -257,7 +242,7 @@ def _header(file: BinaryIO, name: str, separator: str) -> list[str]:
         return read_header(lines, name, separator)
     finally:
         # Else the file would be closed with it.
-        lines.detach()
+        lines.detach().seek(0)
 
 
 def _in_memory(frame: Any, row_names: list[str] | None = None) -> Found:

@@ -106,7 +106,7 @@ def table_from(found: Found, source: str, wanted: Wanted) -> Table:
     labels = found.row_names
     if id_column is not None:
         labels = [str(cell) for cell in found.cells(id_column)]
-    elif labels is None and len(found.columns) > 1 and _is_id(found.columns[0]):
+    elif labels is None and len(found.columns) > 1 and is_id(found.columns[0]):
         cells = [str(cell) for cell in found.cells(found.columns[0])]
         if len(set(cells)) == len(cells):
             id_column, labels = found.columns[0], cells
@@ -130,7 +130,8 @@ def table_from(found: Found, source: str, wanted: Wanted) -> Table:
     return Table(values, chosen, labels, id_column, dropped, int(bad.sum()), source, numbered)
 
 
-def _is_id(name: str) -> bool:
+def is_id(name: str) -> bool:
+    """Return whether a first column of this name is likely to name the rows."""
     return name.strip().lower() in ID_NAMES
 
 
