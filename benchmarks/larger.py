@@ -22,7 +22,7 @@ from distributed import Client, LocalCluster
 from benchmarks.pairing import FIRST_SEED
 from benchmarks.tables import show
 from outweigh import RobustSparseMean
-from outweigh.io.lazy import open_table
+from outweigh.files.parts import open_table
 from outweigh.selection import hard_threshold
 
 CONTAMINATION = 0.1

@@ -11,7 +11,7 @@ import pandas as pd
 
 from outweigh import RobustSparseMean
 from outweigh.adversaries import make
-from outweigh.io import open_table
+from outweigh.files import open_table
 
 ROWS_A_CHUNK = 2000  # so few for the example; chunks of 10 to 100 MB are good
 

@@ -1,9 +1,9 @@
 """Statistics on data you cannot trust: robust means and principal components by reweighting."""
 
 from importlib import import_module
-from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
+from outweigh.libraries import version_of
 from outweigh.research.stability import Stability, stability
 
 if TYPE_CHECKING:
@@ -14,11 +14,9 @@ if TYPE_CHECKING:
         RobustSparseMean,
         RobustSparsePCA,
     )
+    from outweigh.files.model import load_model, save_model
 
-try:
-    __version__ = version("outweigh")
-except PackageNotFoundError:  # a source tree that was never installed
-    __version__ = "0+unknown"
+__version__ = version_of("outweigh")
 
 __all__ = [
     "ContaminationSearch",
@@ -28,18 +26,21 @@ __all__ = [
     "RobustSparsePCA",
     "Stability",
     "__version__",
+    "load_model",
+    "save_model",
     "stability",
 ]
 
 
 def __getattr__(name: str) -> Any:
-    """Load the estimators, and scikit-learn with them, when the first is asked for.
+    """Load the estimators and their files, and scikit-learn, when the first is asked for.
 
     The command line answers with help or an error at once because of it.
     """
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module("outweigh.estimators"), name)
+    home = "files.model" if name.endswith("_model") else "estimators"
+    return getattr(import_module(f"outweigh.{home}"), name)
 
 
 def __dir__() -> list[str]:

@@ -13,8 +13,8 @@ import pytest
 
 from outweigh import RobustMean
 from outweigh.estimators.pca import RobustPCA
-from outweigh.fit_report import Fitted, build_fit_report
-from outweigh.io import named_frame
+from outweigh.files import named_frame
+from outweigh.report import Fitted, build_fit_report
 from tests.browser.test_report_in_a_browser import open_in_browser, pytestmark
 
 __all__ = ["pytestmark"]

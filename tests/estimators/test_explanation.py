@@ -15,7 +15,7 @@ from outweigh.adversaries import make
 from outweigh.estimators.base import RobustEstimator
 from outweigh.estimators.explanation import Explanation
 from outweigh.estimators.pca import RobustPCA, RobustSparsePCA
-from outweigh.io import explanation_frame
+from outweigh.files import explanation_frame
 
 Array = NDArray[np.float64]
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.covariance import LedoitWolf
 
 from outweigh import RobustPCA, RobustSparsePCA
-from outweigh.model_file import load_model, save_model
+from outweigh.files.model import load_model, save_model
 
 Array = NDArray[np.float64]
 

@@ -27,7 +27,7 @@ from outweigh.adversaries import make
 from outweigh.displays import WeightsDisplay
 from outweigh.estimators.base import RobustEstimator
 from outweigh.estimators.subsample import random_indices
-from outweigh.model_file import load_model, save_model
+from outweigh.files.model import load_model, save_model
 from outweigh.samples import chunked_rows as rows_module
 from outweigh.samples.chunks import SlicedChunks
 

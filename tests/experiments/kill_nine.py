@@ -14,7 +14,7 @@ import sys
 import time
 from pathlib import Path
 
-import outweigh.cli.reproduce  # noqa: F401  (here, so that no child spends its short life on it)
+import outweigh.cli.experiments  # noqa: F401  (here, so that no child spends its short life on it)
 from outweigh.cli import main
 from outweigh.experiments.library import load
 from outweigh.experiments.measure import _warm_up

@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 from outweigh.experiments.algorithms import ALGORITHMS
-from outweigh.experiments.figures import DemoRow, NoMatplotlib, demonstration, panel
+from outweigh.experiments.figures import DemoRow, demonstration, panel
 from outweigh.experiments.spec import Experiment
 from outweigh.experiments.summary import Summary, summarise
+from outweigh.libraries import MissingLibrary
 from tests.experiments.made_up import store_of
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -101,7 +102,7 @@ def test_without_matplotlib_the_message_says_what_to_install(
     summary: Summary, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(NoMatplotlib, match=r"pip install 'outweigh\[plot\]'"):
+    with pytest.raises(MissingLibrary, match=r"pip install 'outweigh\[plot\]'"):
         panel(summary)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -15,6 +14,7 @@ from outweigh.baselines.base import (
     check_count,
 )
 from outweigh.baselines.weighted_spectrum import descend
+from outweigh.libraries import library
 from outweigh.optimise.capped_simplex import CappedSimplex
 
 
@@ -105,7 +105,7 @@ class SdpMean(MeanBaseline):
 
 def _sparse_variance_program(n_features: int, k: int) -> Callable[[FloatArray], FloatArray]:
     """Return the function that takes S to the A of largest <A, S>."""
-    cp = _import_cvxpy()
+    cp = library("cvxpy", "SdpMean needs")
     A = cp.Variable((n_features, n_features), PSD=True)
     S = cp.Parameter((n_features, n_features), symmetric=True)
     constraints = [cp.trace(A) == 1.0, cp.sum(cp.abs(A)) <= float(k)]
@@ -121,13 +121,3 @@ def _sparse_variance_program(n_features: int, k: int) -> Callable[[FloatArray], 
         return np.asarray((A.value + A.value.T) / 2.0, dtype=np.float64)
 
     return maximizer
-
-
-def _import_cvxpy() -> Any:
-    try:
-        import cvxpy
-    except ImportError as error:
-        raise ImportError(
-            "SdpMean needs cvxpy, which is not installed: pip install 'outweigh[sdp]'"
-        ) from error
-    return cvxpy

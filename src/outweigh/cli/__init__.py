@@ -1,4 +1,4 @@
-"""The command line: ``outweigh demo``, ``reproduce``, ``plot`` and ``list``."""
+"""The command line: ``outweigh fit``, ``score``, ``demo``, ``reproduce``, ``plot`` and ``list``."""
 
 from outweigh.cli.main import main
 

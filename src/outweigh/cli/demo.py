@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import argparse
 import sys
 import time
-from pathlib import Path
+from textwrap import indent
 from typing import Any
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
 from outweigh.adversaries import Sample, make
-from outweigh.cli.files import write_whole
+from outweigh.cli.arguments import OK
 from outweigh.experiments.algorithms import ALGORITHMS
-from outweigh.experiments.figures import DemoRow, NoMatplotlib, demonstration
+from outweigh.experiments.figures import DemoRow, demonstration
 from outweigh.experiments.measure import estimate_of, flagged_rows
 from outweigh.experiments.metrics import l2
+from outweigh.files import write_file
+from outweigh.libraries import MissingLibrary
 
 N_SAMPLES, N_FEATURES, N_NONZERO, CONTAMINATION = 2000, 300, 10, 0.1
 FIGURE = "outweigh-demo.png"
@@ -54,11 +57,16 @@ Try next (.venv/bin/outweigh where the shell does not find outweigh):
   outweigh list                                    all of them, and all algorithms"""
 
 
-def demo(seed: int) -> int:
+def demo(arguments: argparse.Namespace) -> int:
     """Print the comparison and save its figure in the current directory."""
     print(_STORY)
     sample = make(
-        "hidden_at_zero", N_SAMPLES, N_FEATURES, N_NONZERO, CONTAMINATION, random_state=seed
+        "hidden_at_zero",
+        N_SAMPLES,
+        N_FEATURES,
+        N_NONZERO,
+        CONTAMINATION,
+        random_state=arguments.seed,
     )
     rows, estimators = [], {}
     with threadpool_limits(limits=1):
@@ -67,10 +75,10 @@ def demo(seed: int) -> int:
             rows.append(row)
     _print_table(rows, sample)
     ours = estimators[OURS]
-    print(f"\nWhat outweigh says of its own answer:\n{_indent(str(ours.certificate_))}\n")
+    print(f"\nWhat outweigh says of its own answer:\n{indent(str(ours.certificate_), '  ')}\n")
     _save_figure(rows, ours, sample)
     print(_NEXT)
-    return 0
+    return OK
 
 
 def _fit(name: str, sample: Sample) -> tuple[DemoRow, Any]:
@@ -109,11 +117,7 @@ def _save_figure(rows: list[DemoRow], ours: Any, sample: Sample) -> None:
     title = f"A tenth of {N_SAMPLES} rows are noise around zero: who still finds the mean?"
     try:
         image = demonstration(rows, ours.weights_, sample.inliers, title)
-    except NoMatplotlib as error:
+    except MissingLibrary as error:
         print(f"outweigh: no figure: {error}\n", file=sys.stderr)
         return
-    print(f"Figure: {write_whole(Path(FIGURE), image)}\n")
-
-
-def _indent(text: str) -> str:
-    return "\n".join(f"  {line}" for line in text.splitlines())
+    print(f"Figure: {write_file(FIGURE, image)}\n")

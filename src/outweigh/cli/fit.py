@@ -1,212 +1,330 @@
-"""``outweigh fit``: from a file to an estimate, a verdict, and the rows not to trust."""
+"""``outweigh fit`` and ``outweigh score``: from a file to the rows not to trust, and why."""
 
 from __future__ import annotations
 
 import argparse
 import io
-import shlex
 import sys
 import time
 import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from shlex import join
+from textwrap import indent
 from typing import Any
 
 import numpy as np
 
-from outweigh.cli.exit_codes import OK
-from outweigh.cli.outputs import check_outputs, result_csv, result_json, weights_csv, write
-from outweigh.cli.progress import sparing_progress
-from outweigh.cli.reading import notes_on, read_beside, read_rows, scheduler_of, split_names
-from outweigh.cli.text import clean, indent, short
+from outweigh.cli.arguments import OK
+from outweigh.cli.outputs import check_outputs, result_csv, result_json
+from outweigh.cli.progress import progress_of_fit
 from outweigh.estimators.base import RobustEstimator
+from outweigh.estimators.explanation import Explanation
 from outweigh.estimators.mean import RobustMean, RobustSparseMean
 from outweigh.estimators.pca import RobustPCA, RobustSparsePCA
-from outweigh.fit_report import Fitted, build_fit_report
-from outweigh.io import DataError, Table, named_frame
-from outweigh.model_file import save_model
+from outweigh.files import (
+    DataError,
+    Table,
+    named_frame,
+    on_scheduler,
+    open_table,
+    read_table,
+    rows_frame,
+    said_by_dask,
+    write_file,
+)
+from outweigh.files.model import load_model, save_model
 from outweigh.protocols import Array
+from outweigh.report import Fitted, build_fit_report
 
-__all__ = ["fit"]
+__all__ = ["fit", "score"]
 
-_ENTRIES = 10
-_ROWS = 10
+_SHOWN = 10
+_ESTIMATORS: dict[str, type[RobustEstimator]] = {
+    "mean": RobustMean,
+    "sparse-mean": RobustSparseMean,
+    "pca": RobustPCA,
+    "sparse-pca": RobustSparsePCA,
+}
 
 
 def fit(arguments: argparse.Namespace) -> int:
-    """Run the command."""
+    """Fit an estimator to the rows of a file."""
+    kind = arguments.kind
+    if arguments.n_nonzero != "auto" and not kind.startswith("sparse-"):
+        raise DataError(f"--n-nonzero: has no meaning for {kind}; use sparse-{kind}")
+    if arguments.components != 1 and not kind.endswith("pca"):
+        raise DataError(f"--components: has no meaning for {kind}; it is for pca and sparse-pca")
     outputs = {
-        "--out": arguments.out,
-        "--weights": arguments.weights,
-        "--report": arguments.report,
-        "--save": arguments.save,
+        "--out": (arguments.out, (".json", ".csv")),
+        "--weights": (arguments.weights, (".csv",)),
+        "--report": (arguments.report, (".html", ".htm")),
+        "--save": (arguments.save, ()),
     }
-    check_outputs(outputs, arguments.file, arguments.force)
-    _check_options(arguments)
-    with scheduler_of(arguments), sparing_progress(sys.stderr):
-        _fit(arguments)
-    written = [name for name in outputs.values() if name]
-    if written:
-        print(f"\nWritten: {', '.join(written)}")
+    asked = check_outputs(outputs, arguments.file, arguments.force)
+    with _passes(arguments):
+        fitted, seconds, table = _fitted(arguments)
+        summary = _summary(fitted, seconds)
+        files = _files(arguments, fitted, table)
+    return _tell(summary, files, asked)
+
+
+def score(arguments: argparse.Namespace) -> int:
+    """Score the rows of a file with a saved model."""
+    asked = check_outputs({"--out": (arguments.out, (".csv",))}, arguments.file, arguments.force)
+    with _passes(arguments):
+        model = load_model(arguments.model)
+        names = [str(name) for name in getattr(model, "feature_names_in_", ())]
+        table = _rows(arguments, names or None, min_rows=1)
+        rows: Any = table.values
+        if names and table.lazy:
+            # The columns were chosen by name; a Dask array does not carry the names on.
+            del model.feature_names_in_
+        elif names:
+            rows = named_frame(table.values, table.columns, table.labels)
+        found = model.explain(rows)
+        files = {}
+        if arguments.out:
+            scores = np.asarray(model.score_samples(rows))
+            name = table.id_column or "row"
+            frame = rows_frame(table.labels, name, found, score=scores)
+            files[arguments.out] = frame.to_csv(index=False)
+    n = len(table.labels)
+    summary = [
+        f"{type(model).__name__} from {arguments.model} on {table.source}: {n:,} rows",
+        *(f"  {note}" for note in _notes(table)),
+        f"\n{len(found):,} of {n:,} rows ({len(found) / n:.1%}) are distrusted.",
+        *_reasons(found, [table.labels[i] for i in found.rows[:_SHOWN]]),
+    ]
+    return _tell(summary, files, asked)
+
+
+def _tell(summary: list[str], files: dict[str, str | bytes], asked: list[str]) -> int:
+    try:
+        # Files first: whoever reads the summary may leave, as `| head` does.
+        for name, data in files.items():
+            write_file(name, data)
+    finally:
+        print("\n".join(summary))
+    if asked:
+        print(f"\nWritten: {', '.join(asked)}")
+    sys.stdout.flush()
     return OK
 
 
-def _fit(arguments: argparse.Namespace) -> None:
-    columns = None if arguments.columns is None else split_names(arguments.columns)
-    table = read_rows(arguments, columns)
-    estimator = _estimator(arguments, table)
-    notes = notes_on(table)
+@contextmanager
+def _passes(arguments: argparse.Namespace) -> Iterator[None]:
+    """Show how far it is, and read the parts of FILE where --scheduler says.
+
+    Raises
+    ------
+    DataError
+        With one line, where a pass over the parts failed.
+    """
+    with progress_of_fit(sys.stderr):
+        if not arguments.scheduler:
+            yield
+            return
+        try:
+            with on_scheduler(arguments.scheduler):
+                yield
+        except DataError:
+            raise
+        except Exception as error:
+            if not _of_a_part(error):
+                raise
+            raise DataError(f"{arguments.file}: {said_by_dask(error)}") from error
+
+
+def _of_a_part(error: Exception) -> bool:
+    if isinstance(error, ValueError):
+        # Those of the estimators are written for a person; what Dask wraps is not.
+        return hasattr(error, "exception") or str(error).startswith("Mismatched dtypes found")
+    module = type(error).__module__.partition(".")[0]
+    return isinstance(error, (RuntimeError, OSError)) or module == "distributed"
+
+
+def _rows(arguments: argparse.Namespace, columns: Sequence[str] | None, min_rows: int = 2) -> Table:
+    """Read FILE as the options say."""
+    options: dict[str, Any] = {
+        "columns": columns,
+        "id_column": arguments.id_column,
+        "drop_missing": arguments.drop_missing,
+        "delimiter": arguments.delimiter,
+        "decimal": arguments.decimal,
+        "min_rows": min_rows,
+    }
+    if arguments.scheduler:
+        return open_table(arguments.file, **options)
+    return read_table(arguments.file, max_gigabytes=arguments.max_gigabytes, **options)
+
+
+def _notes(table: Table) -> list[str]:
+    """Return what was named, left out or dropped on the way, a sentence each."""
+    notes = []
+    if table.id_column is not None:
+        notes.append(f"rows are named by column {table.id_column!r}")
+    elif table.numbered:
+        notes.append("rows are numbered from 1 (a header is not counted)")
+    if table.dropped:
+        shown = ", ".join(f"{name!r} ({why})" for name, why in table.dropped[:5])
+        more = ", ..." if len(table.dropped) > 5 else ""
+        notes.append(f"left out {_counted(len(table.dropped), 'column')}: {shown}{more}")
+    if table.n_missing:
+        left = _counted(table.n_missing, "row")
+        notes.append(f"left out {left} with missing or infinite values")
+    return notes
+
+
+def _fitted(arguments: argparse.Namespace) -> tuple[Fitted, float, Table]:
+    table = _rows(arguments, arguments.columns)
+    estimator = _estimator(arguments, _covariance(arguments, table.columns))
     started = time.monotonic()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         rows = table.values if table.lazy else named_frame(table.values, table.columns)
         estimator.set_params(verbose=True).fit(rows)
     estimator.set_params(verbose=False)
-    notes += dict.fromkeys(f"warning: {warning.message}" for warning in caught)
+    seconds = time.monotonic() - started
+    notes = [*_notes(table), *dict.fromkeys(f"warning: {found.message}" for found in caught)]
     if estimator.subsample_ is not None:
         notes.append(
             f"weights were searched on a random sample of {estimator.subsample_.size:,} rows, of "
             "which the verdict speaks; the others are weighted by their scores (see --subsample)"
         )
-    seconds = time.monotonic() - started
-    fitted = Fitted(
-        estimator,
-        table.values,
-        table.labels,
-        table.columns,
-        source="standard input" if table.source == "-" else table.source,
-        notes=notes,
-        command=_command(arguments),
-    )
-    try:
-        _show(fitted, seconds)
-        sys.stdout.flush()
-        left: BrokenPipeError | None = None
-    except BrokenPipeError as error:
-        # The reader of the summary has left, as `| head` does; the files are wanted all the same.
-        left = error
-    if arguments.out:
-        as_json = arguments.out.lower().endswith(".json")
-        write(arguments.out, result_json(fitted) if as_json else result_csv(fitted))
-    if arguments.weights:
-        write(arguments.weights, weights_csv(fitted, table.id_column))
-    if arguments.report:
-        write(arguments.report, build_fit_report(fitted))
-    if arguments.save:
-        if table.lazy:
-            # A Dask array has no names, and rows to be scored are found by them.
-            estimator.feature_names_in_ = np.array(table.columns, dtype=object)
-        buffer = io.BytesIO()
-        save_model(estimator, buffer)
-        write(arguments.save, buffer.getvalue())
-    if left is not None:
-        raise left
+    source = "standard input" if table.source == "-" else table.source
+    command = join(["outweigh", *arguments.words])
+    fitted = Fitted(estimator, table.values, table.labels, table.columns, source, notes, command)
+    return fitted, seconds, table
 
 
-def _check_options(arguments: argparse.Namespace) -> None:
-    kind = arguments.kind
-    if arguments.n_nonzero != "auto" and not kind.startswith("sparse-"):
-        raise DataError(f"--n-nonzero: has no meaning for {kind}; use sparse-{kind}")
-    if arguments.components != 1 and not kind.endswith("pca"):
-        raise DataError(f"--components: has no meaning for {kind}; it is for pca and sparse-pca")
-    if arguments.covariance and arguments.trusted:
-        raise DataError("--trusted: give either it or --covariance")
+def _estimator(arguments: argparse.Namespace, covariance: Array | None) -> RobustEstimator:
+    options = {"contamination": arguments.contamination, "covariance": covariance}
+    if arguments.kind.endswith("pca"):
+        options["n_components"] = arguments.components
+    if arguments.kind.startswith("sparse-"):
+        options["n_nonzero"] = arguments.n_nonzero
+    # Where one is not given, the estimator knows its default.
+    for name, value, nothing in (
+        ("scale", arguments.scale, "none"),
+        ("subsample", arguments.subsample, "all"),
+    ):
+        if value is not None:
+            options[name] = None if value == nothing else value
+    return _ESTIMATORS[arguments.kind](**options)
 
 
-def _estimator(arguments: argparse.Namespace, table: Table) -> RobustEstimator:
-    options: dict[str, Any] = {
-        "contamination": arguments.contamination,
-        "covariance": _covariance(arguments, table),
-    }
-    if arguments.subsample is not None:
-        options["subsample"] = None if arguments.subsample == "all" else arguments.subsample
-    if arguments.scale is not None:
-        options["scale"] = None if arguments.scale == "none" else arguments.scale
-    if arguments.kind == "mean":
-        return RobustMean(**options)
-    if arguments.kind == "sparse-mean":
-        return RobustSparseMean(arguments.n_nonzero, **options)
-    if arguments.kind == "pca":
-        return RobustPCA(arguments.components, **options)
-    return RobustSparsePCA(arguments.components, n_nonzero=arguments.n_nonzero, **options)
-
-
-def _covariance(arguments: argparse.Namespace, table: Table) -> Array | None:
-    if arguments.covariance:
-        known = read_beside(arguments, arguments.covariance, table.columns)
-        d = len(table.columns)
-        if known.values.shape != (d, d):
-            raise DataError(
-                f"{arguments.covariance}: needs one row and one column for each of the {d} "
-                f"columns used; got {known.values.shape[0]} rows"
-            )
-        return known.values
+def _covariance(arguments: argparse.Namespace, columns: list[str]) -> Array | None:
+    file = arguments.covariance or arguments.trusted
+    if not file:
+        return None
+    values = read_table(
+        file,
+        columns=columns,
+        delimiter=arguments.delimiter,
+        decimal=arguments.decimal,
+        max_gigabytes=arguments.max_gigabytes,
+    ).values
     if arguments.trusted:
         from sklearn.covariance import LedoitWolf
 
-        trusted = read_beside(arguments, arguments.trusted, table.columns)
-        return np.asarray(LedoitWolf().fit(trusted.values).covariance_)
-    return None
+        return np.asarray(LedoitWolf().fit(values).covariance_)
+    if len(values) != len(columns):
+        raise DataError(
+            f"{file}: needs one row and one column for each of the {len(columns)} columns used; "
+            f"got {len(values)} rows"
+        )
+    return values
 
 
-def _show(fitted: Fitted, seconds: float) -> None:
+def _files(arguments: argparse.Namespace, fitted: Fitted, table: Table) -> dict[str, str | bytes]:
+    """Return the content of every file that was asked for."""
+    files: dict[str, str | bytes] = {}
+    if arguments.out:
+        as_json = arguments.out.lower().endswith(".json")
+        files[arguments.out] = result_json(fitted) if as_json else result_csv(fitted)
+    if arguments.weights:
+        columns = {"weight": fitted.weights, "score": fitted.scores}
+        name = table.id_column or "row"
+        frame = rows_frame(fitted.labels, name, fitted.explanation, **columns)
+        files[arguments.weights] = frame.to_csv(index=False)
+    if arguments.report:
+        files[arguments.report] = build_fit_report(fitted)
+    if arguments.save:
+        if table.lazy:
+            # A Dask array has no names, and rows to be scored are found by them.
+            fitted.estimator.feature_names_in_ = np.array(table.columns, dtype=object)
+        buffer = io.BytesIO()
+        save_model(fitted.estimator, buffer)
+        files[arguments.save] = buffer.getvalue()
+    return files
+
+
+def _summary(fitted: Fitted, seconds: float) -> list[str]:
     n, d = fitted.X.shape
-    print(f"{fitted.title}: {fitted.source}, {n:,} rows, {d:,} columns ({seconds:.1f} s)")
-    for note in fitted.notes:
-        print(f"  {note}")
-    print(f"\n{fitted.headline}\n{indent(str(fitted.certificate))}\n")
-    if not fitted.certificate.clean:
-        print(f"{fitted.advice}\n")
-    _show_estimate(fitted)
     found = fitted.explanation
+    lines = [
+        f"{fitted.title}: {fitted.source}, {n:,} rows, {d:,} columns ({seconds:.1f} s)",
+        *(f"  {note}" for note in fitted.notes),
+        f"\n{fitted.headline}\n{indent(str(fitted.certificate), '  ')}\n",
+    ]
+    if not fitted.certificate.clean:
+        lines.append(f"{fitted.advice}\n")
+    lines += _estimate(fitted)
     if len(found):
-        print(f"\nMost distrusted rows ({min(len(found), _ROWS)} of {len(found)}) and why:")
-        width = max(len(short(str(label))) for label in found.labels[:_ROWS])
-        for i in range(min(len(found), _ROWS)):
-            print(f"  {short(str(found.labels[i])):<{width}}  {clean(found.reasons(i))}")
+        shown = f"{min(len(found), _SHOWN)} of {len(found)}"
+        lines.append(f"\nMost distrusted rows ({shown}) and why:")
+    return lines + _reasons(found, [str(label) for label in found.labels[:_SHOWN]])
 
 
-def _show_estimate(fitted: Fitted) -> None:
+def _estimate(fitted: Fitted) -> list[str]:
+    """Return the entries of the estimate that are worth a look, as a table."""
     est = fitted.estimator
-    shown = fitted.largest_entries(_ENTRIES).tolist()
-    width = max([len(short(fitted.names[j])) for j in shown], default=0)
-    width = max(width, len("column"))
+    shown = fitted.largest_entries(_SHOWN).tolist()
+    lines, after = [], []
     if fitted.is_mean:
         order = "largest entries" if hasattr(est, "support_") else "largest differences first"
-        print(f"The estimate beside the plain mean, {order}:")
-        print(f"  {'column':<{width}}  {'robust mean':>12}  {'plain mean':>12}")
-        for j in shown:
-            robust, plain = est.location_[j], fitted.plain_mean[j]
-            print(f"  {short(fitted.names[j]):<{width}}  {robust:>12.5g}  {plain:>12.5g}")
+        lines.append(f"The estimate beside the plain mean, {order}:")
+        columns, digits = {"robust mean": est.location_, "plain mean": fitted.plain_mean}, ".5g"
     else:
-        head = "".join(f"  {f'component {j + 1}':>12}" for j in range(est.components_.shape[0]))
-        print(f"  {'column':<{width}}{head}")
-        for j in shown:
-            row = "".join(f"  {value:>12.4f}" for value in est.components_[:, j])
-            print(f"  {short(fitted.names[j]):<{width}}{row}")
+        columns = {f"component {j}": row for j, row in enumerate(est.components_, start=1)}
+        digits = ".4f"
         shares = ", ".join(f"{ratio:.1%}" for ratio in est.explained_variance_ratio_)
-        print(f"  share of the variance: {shares}")
-    left = len(fitted.names) - len(shown)
-    if left:
-        print(f"  ... and {left:,} more columns")
+        after.append(f"  share of the variance: {shares}")
+    names = [_short(fitted.names[j]) for j in shown]
+    width = max(map(len, ["column", *names]))
+    lines.append(f"  {'column':<{width}}" + "".join(f"  {name:>12}" for name in columns))
+    for j, name in zip(shown, names, strict=True):
+        row = "".join(f"  {values[j]:>12{digits}}" for values in columns.values())
+        lines.append(f"  {name:<{width}}{row}")
+    if len(fitted.names) > len(shown):
+        after.append(f"  ... and {len(fitted.names) - len(shown):,} more columns")
+    return lines + after
 
 
-def _command(arguments: argparse.Namespace) -> str:
-    words = ["outweigh", "fit", arguments.kind, arguments.file]
-    for option, value, default in (
-        ("--columns", arguments.columns, None),
-        ("--id-column", arguments.id_column, None),
-        ("--delimiter", arguments.delimiter, None),
-        ("--decimal", arguments.decimal, "."),
-        ("--contamination", arguments.contamination, "auto"),
-        ("--n-nonzero", arguments.n_nonzero, "auto"),
-        ("--components", arguments.components, 1),
-        ("--scale", arguments.scale, None),
-        ("--covariance", arguments.covariance, None),
-        ("--trusted", arguments.trusted, None),
-        ("--subsample", arguments.subsample, None),
-        ("--scheduler", arguments.scheduler, None),
-    ):
-        if value != default:
-            words += [option, str(value)]
-    if arguments.drop_missing:
-        words.append("--drop-missing")
-    return shlex.join(words)
+def _reasons(found: Explanation, labels: list[str]) -> list[str]:
+    names = [_short(label) for label in labels]
+    width = max(map(len, names), default=0)
+    return [f"  {name:<{width}}  {_clean(found.reasons(i))}" for i, name in enumerate(names)]
+
+
+def _clean(text: str) -> str:
+    """Return text that cannot move a terminal's cursor, whatever is in a file."""
+    return "".join(c if c.isprintable() else "?" for c in text)
+
+
+def _short(name: str, width: int = 28) -> str:
+    """Return a name that fits a column."""
+    name = _clean(name)
+    return name if len(name) <= width else name[: width - 1] + "…"
+
+
+def _counted(number: int, what: str) -> str:
+    """Return a number of things in words.
+
+    Examples
+    --------
+    >>> _counted(1, "row"), _counted(2000, "row")
+    ('1 row', '2,000 rows')
+    """
+    return f"{number:,} {what}{'' if number == 1 else 's'}"

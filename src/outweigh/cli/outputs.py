@@ -1,87 +1,82 @@
-"""Files that a command is asked to write: checked before any work, written in one piece."""
+"""Files that a command is asked to write: checked before any work, and what is in them."""
 
 from __future__ import annotations
 
 import json
-import tempfile
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from outweigh.cli.files import write_whole
-from outweigh.fit_report import Fitted
-from outweigh.io import DataError, named_frame, weights_frame
+from outweigh.files import DataError, check_target, named_frame
+from outweigh.libraries import versions
+from outweigh.report import Fitted
 
-__all__ = ["check_outputs", "result_csv", "result_json", "weights_csv", "write"]
+__all__ = ["check_outputs", "result_csv", "result_json"]
 
 
-def check_outputs(paths: Mapping[str, str | None], source: str, force: bool) -> None:
-    """Refuse files that exist, cannot be written, are the input, given twice or of unknown kind."""
-    endings = {"--out": (".json", ".csv"), "--weights": (".csv",), "--report": (".html", ".htm")}
+def check_outputs(
+    outputs: dict[str, tuple[str | None, tuple[str, ...]]], source: str, force: bool
+) -> list[str]:
+    """Refuse files that exist, cannot be written, are the input, given twice or of unknown kind.
+
+    Parameters
+    ----------
+    outputs : dict
+        By option the file, None if it was not asked for, and how its name may end.
+    source : str
+        The file that is read.
+    force : bool
+        Whether files that exist may be overwritten.
+
+    Returns
+    -------
+    list of str
+        The files that were asked for.
+    """
     seen: dict[Path, str] = {}
-    for option, name in paths.items():
-        if name is None:
-            continue
-        path = Path(name)
-        wanted = endings.get(option)
-        if wanted and path.suffix.lower() not in wanted:
-            raise DataError(f"{option}: {name}: the name must end in {' or '.join(wanted)}")
-        resolved = path.resolve()
+    asked = [(option, name, endings) for option, (name, endings) in outputs.items() if name]
+    for option, name, endings in asked:
+        path, resolved = Path(name), Path(name).resolve()
+        if endings and path.suffix.lower() not in endings:
+            raise DataError(f"{option}: {name}: the name must end in {' or '.join(endings)}")
         if resolved in seen:
             raise DataError(f"{option}: {name}: is already written by {seen[resolved]}")
         seen[resolved] = option
         if source != "-" and resolved == Path(source).resolve():
             raise DataError(f"{option}: {name}: is the input")
-        if path.is_dir():
-            raise DataError(f"{option}: {name}: is a folder")
+        try:
+            check_target(path)
+        except OSError as error:
+            raise DataError(
+                f"{option}: {name}: {error.strerror}; choose a file in a folder that you may "
+                "write to"
+            ) from error
         if path.exists() and not force:
             raise DataError(f"{option}: {name}: exists already; --force overwrites it")
-        _check_writable(option, path)
-
-
-def _check_writable(option: str, path: Path) -> None:
-    """Refuse, before any work, a file that could not be written after it."""
-    folder = path.parent
-    # Missing folders are made when the file is written, inside the first that is there.
-    while not folder.exists() and folder != folder.parent:
-        folder = folder.parent
-    if not folder.is_dir():
-        raise DataError(f"{option}: {path}: cannot be written: {folder} is not a folder")
-    try:
-        with tempfile.TemporaryFile(dir=folder):
-            pass
-    except OSError as error:
-        raise DataError(
-            f"{option}: {path}: cannot be written: {folder}: {error.strerror}; choose a folder "
-            "that you may write to"
-        ) from error
-
-
-def write(name: str, data: str | bytes) -> Path:
-    """Write a file in one piece."""
-    return write_whole(Path(name), data.encode() if isinstance(data, str) else data)
+    return [name for _, name, _ in asked]
 
 
 def result_json(fitted: Fitted) -> str:
     """Return the result as JSON."""
-    est, certificate = fitted.estimator, fitted.certificate
-    found = fitted.explanation
+    est, certificate, found = fitted.estimator, fitted.certificate, fitted.explanation
     names = list(fitted.names)
-    estimate: dict[str, Any]
+
+    def named(values: Any) -> dict[str, float]:
+        return dict(zip(names, values.tolist(), strict=True))
+
     if fitted.is_mean:
-        estimate = {
-            "location": dict(zip(names, est.location_.tolist(), strict=True)),
-            "plain_mean": dict(zip(names, fitted.plain_mean.tolist(), strict=True)),
+        estimate: dict[str, Any] = {
+            "location": named(est.location_),
+            "plain_mean": named(fitted.plain_mean),
         }
         if hasattr(est, "support_"):
             estimate["support"] = [names[j] for j in est.support_]
     else:
         estimate = {
-            "components": [dict(zip(names, row, strict=True)) for row in est.components_.tolist()],
+            "components": [named(component) for component in est.components_],
             "explained_variance": est.explained_variance_.tolist(),
-            "mean": dict(zip(names, est.mean_.tolist(), strict=True)),
+            "mean": named(est.mean_),
         }
     distrusted = [
         {
@@ -116,7 +111,7 @@ def result_json(fitted: Fitted) -> str:
         "distrusted": distrusted,
         "notes": list(fitted.notes),
         "parameters": dict(fitted.parameters),
-        "versions": dict(fitted.versions),
+        "versions": dict(versions()),
     }
     return json.dumps(content, indent=1, ensure_ascii=False) + "\n"
 
@@ -130,18 +125,4 @@ def result_csv(fitted: Fitted) -> str:
     else:
         columns = [f"component_{j + 1}" for j in range(est.components_.shape[0])]
         values = est.components_.T
-    frame = named_frame(values, columns, fitted.names)
-    return str(frame.to_csv(index_label="feature"))
-
-
-def weights_csv(fitted: Fitted, id_name: str | None) -> str:
-    """Return what the fit says of each row as CSV."""
-    flagged = np.zeros(len(fitted.labels), dtype=bool)
-    flagged[fitted.explanation.rows] = True
-    frame = weights_frame(fitted.labels, fitted.weights, fitted.scores, flagged, id_name or "row")
-    reasons = {int(row): i for i, row in enumerate(fitted.explanation.rows)}
-    frame["reasons"] = [
-        fitted.explanation.reasons(reasons[i]) if i in reasons else ""
-        for i in range(len(fitted.labels))
-    ]
-    return str(frame.to_csv(index=False))
+    return str(named_frame(values, columns, fitted.names).to_csv(index_label="feature"))

@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 import io
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Self
 
-__all__ = ["DISTRUSTED", "LINE", "NOISE", "PLAIN", "TRUSTED", "axes_for", "new_figure", "png"]
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from outweigh.estimators.base import RobustEstimator
+from outweigh.libraries import library
+from outweigh.protocols import Array
 
 # Told apart in grey and by colour-blind readers; the shape of the markers differs too.
 TRUSTED = "#1f6fb2"
@@ -13,6 +20,8 @@ DISTRUSTED = "#c8442b"
 PLAIN = "#8a8a8a"
 NOISE = "#d9e6f2"
 LINE = "#333333"
+
+_NEEDS = "pictures need"
 
 _STYLE = {
     "font.size": 9.0,
@@ -25,27 +34,69 @@ _STYLE = {
 }
 
 
-def axes_for(ax: Any) -> Any:
-    """Return the axes given, or new ones of a new pyplot figure."""
-    if ax is not None:
-        return ax
-    pyplot = _import("matplotlib.pyplot")
-    return pyplot.subplots(layout="constrained")[1]
+class Display:
+    """What can be drawn, on given axes or on new ones."""
+
+    ax_: Any
+    figure_: Any
+    _draw: Callable[..., None]
+
+    def plot(self, ax: Any = None, **options: Any) -> Self:
+        """Draw on `ax`, or on the axes of a new pyplot figure.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+        **options
+            As `from_estimator` takes.
+        """
+        if ax is None:
+            ax = library("matplotlib.pyplot", _NEEDS).subplots(layout="constrained")[1]
+        self._draw(ax, **options)
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+
+def draw_rows(ax: Any, x: NDArray[Any], y: Array, flagged: NDArray[np.bool_]) -> None:
+    """Draw a point for each row, in the colour and shape of trusted and distrusted ones."""
+    for chosen, colour, marker, name in (
+        (~flagged, TRUSTED, ".", "trusted"),
+        (flagged, DISTRUSTED, "x", "distrusted"),
+    ):
+        if chosen.any():
+            label = f"{name} ({chosen.sum()})"
+            ax.plot(x[chosen], y[chosen], marker, color=colour, markersize=4, label=label,
+                    rasterized=True)  # fmt: skip
+
+
+def fitted_names(estimator: RobustEstimator, attribute: str, other: str) -> list[str]:
+    """Return the names of the features of a fitted estimator that has an attribute.
+
+    Raises
+    ------
+    TypeError
+        If it has not; `other` says which display to use.
+    """
+    check_is_fitted(estimator)
+    if not hasattr(estimator, attribute):
+        raise TypeError(f"estimator: {type(estimator).__name__} has no {attribute}; {other}")
+    named = getattr(estimator, "feature_names_in_", None)
+    if named is None:
+        return [f"x{j}" for j in range(estimator.n_features_in_)]
+    return [str(name) for name in named]
 
 
 def new_figure(width: float = 5.0, height: float = 3.0) -> Any:
     """Return the axes of a figure that no window knows of."""
-    figure_module = _import("matplotlib.figure")
-    matplotlib = _import("matplotlib")
-    with matplotlib.rc_context(_STYLE):
-        return figure_module.Figure(figsize=(width, height), layout="constrained").subplots()
+    figures = library("matplotlib.figure", _NEEDS)
+    with library("matplotlib", _NEEDS).rc_context(_STYLE):
+        return figures.Figure(figsize=(width, height), layout="constrained").subplots()
 
 
 def png(ax: Any, dots_per_inch: int = 160) -> bytes:
     """Return the figure that the axes are in as a PNG."""
-    matplotlib = _import("matplotlib")
     buffer = io.BytesIO()
-    with matplotlib.rc_context(_STYLE):
+    with library("matplotlib", _NEEDS).rc_context(_STYLE):
         ax.figure.savefig(buffer, format="png", dpi=dots_per_inch, metadata={"Software": None})
     return buffer.getvalue()
 
@@ -61,12 +112,3 @@ def plain_text(name: object) -> str:
     text = " ".join(str(name).split())
     text = text if len(text) <= 24 else text[:23] + "…"
     return text.replace("$", r"\$")
-
-
-def _import(name: str) -> Any:
-    try:
-        return __import__(name, fromlist=["_"])
-    except ImportError as error:
-        raise ImportError(
-            "pictures need matplotlib: pip install matplotlib, or outweigh[plot]"
-        ) from error

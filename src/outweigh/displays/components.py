@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import check_is_fitted
 
-from outweigh.displays.canvas import DISTRUSTED, LINE, PLAIN, TRUSTED, axes_for, plain_text
+from outweigh.displays.canvas import LINE, PLAIN, Display, draw_rows, fitted_names, plain_text
 from outweigh.estimators.base import RobustEstimator
 from outweigh.protocols import Array
 
 __all__ = ["ComponentsDisplay", "OutlierMapDisplay"]
 
 _NAMED = 20
+_OTHER = "LocationDisplay is for means"
 
 
-class ComponentsDisplay:
+@dataclass(eq=False)
+class ComponentsDisplay(Display):
     """The loadings of the components: by name where they are few, else along the features.
 
     Parameters
@@ -32,9 +34,8 @@ class ComponentsDisplay:
         After `plot`.
     """
 
-    def __init__(self, components: Array, names: Sequence[str]) -> None:
-        self.components = components
-        self.names = names
+    components: Array
+    names: Sequence[str]
 
     @classmethod
     def from_estimator(
@@ -52,19 +53,10 @@ class ComponentsDisplay:
         -------
         ComponentsDisplay
         """
-        check_is_fitted(estimator)
-        _refuse_means(estimator)
-        components = estimator.components_
-        names = getattr(estimator, "feature_names_in_", None)
-        if names is None:
-            names = [f"x{j}" for j in range(components.shape[1])]
-        display = cls(components, [str(name) for name in names])
-        display.plot(ax)
-        return display
+        names = fitted_names(estimator, "components_", _OTHER)
+        return cls(estimator.components_, names).plot(ax)
 
-    def plot(self, ax: Any = None) -> Self:
-        """Draw on `ax`, or on new axes."""
-        ax = axes_for(ax)
+    def _draw(self, ax: Any) -> None:
         loaded = np.flatnonzero(np.any(self.components != 0.0, axis=0))
         if loaded.size <= _NAMED:
             places = np.arange(loaded.size)
@@ -83,12 +75,10 @@ class ComponentsDisplay:
         ax.set_ylabel("loading")
         if len(self.components) > 1:
             ax.legend(loc="best")
-        self.ax_ = ax
-        self.figure_ = ax.figure
-        return self
 
 
-class OutlierMapDisplay:
+@dataclass(eq=False)
+class OutlierMapDisplay(Display):
     """Score distance inside the subspace against orthogonal distance from it, with cut-offs.
 
     Parameters
@@ -109,19 +99,11 @@ class OutlierMapDisplay:
     analysis", Technometrics 47 (2005).
     """
 
-    def __init__(
-        self,
-        score_distances: Array,
-        orthogonal_distances: Array,
-        score_cutoff: float,
-        orthogonal_cutoff: float,
-        flagged: NDArray[np.bool_],
-    ) -> None:
-        self.score_distances = score_distances
-        self.orthogonal_distances = orthogonal_distances
-        self.score_cutoff = score_cutoff
-        self.orthogonal_cutoff = orthogonal_cutoff
-        self.flagged = flagged
+    score_distances: Array
+    orthogonal_distances: Array
+    score_cutoff: float
+    orthogonal_cutoff: float
+    flagged: NDArray[np.bool_]
 
     @classmethod
     def from_estimator(cls, estimator: RobustEstimator, X: ArrayLike, ax: Any = None) -> Self:
@@ -137,30 +119,18 @@ class OutlierMapDisplay:
         -------
         OutlierMapDisplay
         """
-        check_is_fitted(estimator)
-        _refuse_means(estimator)
+        fitted_names(estimator, "components_", _OTHER)
         pca: Any = estimator
-        display = cls(
+        return cls(
             np.asarray(pca.score_distances(X)),
             np.asarray(pca.orthogonal_distances(X)),
             pca.score_cutoff_,
             pca.orthogonal_cutoff_,
             np.asarray(pca.predict(X) == -1),
-        )
-        display.plot(ax)
-        return display
+        ).plot(ax)
 
-    def plot(self, ax: Any = None) -> Self:
-        """Draw on `ax`, or on new axes."""
-        ax = axes_for(ax)
-        for chosen, colour, marker, name in (
-            (~self.flagged, TRUSTED, ".", "trusted"),
-            (self.flagged, DISTRUSTED, "x", "distrusted"),
-        ):
-            if chosen.any():
-                ax.plot(self.score_distances[chosen], self.orthogonal_distances[chosen], marker,
-                        color=colour, markersize=4, rasterized=True,
-                        label=f"{name} ({chosen.sum()})")  # fmt: skip
+    def _draw(self, ax: Any) -> None:
+        draw_rows(ax, self.score_distances, self.orthogonal_distances, self.flagged)
         ax.axvline(self.score_cutoff, color=PLAIN, linewidth=0.8, linestyle="--")
         ax.axhline(self.orthogonal_cutoff, color=PLAIN, linewidth=0.8, linestyle="--")
         for axis, values in (("x", self.score_distances), ("y", self.orthogonal_distances)):
@@ -171,14 +141,3 @@ class OutlierMapDisplay:
         ax.set_ylim(bottom=0)
         ax.set(xlabel="score distance", ylabel="orthogonal distance")
         ax.legend(loc="best")
-        self.ax_ = ax
-        self.figure_ = ax.figure
-        return self
-
-
-def _refuse_means(estimator: RobustEstimator) -> None:
-    if not hasattr(estimator, "components_"):
-        raise TypeError(
-            f"estimator: {type(estimator).__name__} has no components_; "
-            "LocationDisplay is for means"
-        )

@@ -3,22 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
-from sklearn.utils.validation import check_is_fitted
 
-from outweigh.displays.canvas import DISTRUSTED, LINE, PLAIN, TRUSTED, axes_for, plain_text
+from outweigh.displays.canvas import (
+    DISTRUSTED,
+    LINE,
+    PLAIN,
+    TRUSTED,
+    Display,
+    fitted_names,
+    plain_text,
+)
 from outweigh.estimators.base import RobustEstimator
 from outweigh.protocols import Array, Indices
 from outweigh.samples.chunked_rows import is_dask
 
-__all__ = ["LocationDisplay"]
+__all__ = ["LocationDisplay", "telling_entries"]
 
 
-class LocationDisplay:
+@dataclass(eq=False)
+class LocationDisplay(Display):
     """The nonzero entries of a sparse mean, or those of a mean that outliers moved most.
 
     A sparse mean is drawn as it is, and one that is not relative to itself: where it lies says
@@ -38,13 +47,10 @@ class LocationDisplay:
         After `plot`.
     """
 
-    def __init__(
-        self, robust: Array, plain: Array, support: Indices | None, names: Sequence[str]
-    ) -> None:
-        self.robust = robust
-        self.plain = plain
-        self.support = support
-        self.names = names
+    robust: Array
+    plain: Array
+    support: Indices | None
+    names: Sequence[str]
 
     @classmethod
     def from_estimator(
@@ -65,29 +71,16 @@ class LocationDisplay:
         -------
         LocationDisplay
         """
-        check_is_fitted(estimator)
-        if not hasattr(estimator, "location_"):
-            raise TypeError(
-                f"estimator: {type(estimator).__name__} has no location_; "
-                "ComponentsDisplay is for principal components"
-            )
-        names = getattr(estimator, "feature_names_in_", None)
-        if names is None:
-            names = [f"x{j}" for j in range(estimator.location_.size)]
-        scale = estimator.scale_
-        display = cls(
-            estimator.location_ / scale,
-            _plain_mean(X) / scale,
-            getattr(estimator, "support_", None),
-            [str(name) for name in names],
+        names = fitted_names(
+            estimator, "location_", "ComponentsDisplay is for principal components"
         )
-        display.plot(ax, n_features=n_features)
-        return display
+        robust, plain = estimator.location_ / estimator.scale_, _plain_mean(X) / estimator.scale_
+        display = cls(robust, plain, getattr(estimator, "support_", None), names)
+        return display.plot(ax, n_features=n_features)
 
-    def plot(self, ax: Any = None, *, n_features: int = 15) -> Self:
-        """Draw on `ax`, or on new axes."""
-        ax = axes_for(ax)
-        shown = self._shown(n_features)
+    def _draw(self, ax: Any, n_features: int = 15) -> None:
+        entries = telling_entries(self.robust, self.plain, sparse=self.support is not None)
+        shown = entries[:n_features]
         places = np.arange(shown.size)[::-1]
         robust, plain = self.robust[shown], self.plain[shown]
         if self.support is None:
@@ -109,18 +102,23 @@ class LocationDisplay:
         ax.set(xlabel=f"{what}, in units of the noise")
         ax.margins(y=0.06)
         ax.legend(loc="best")
-        self.ax_ = ax
-        self.figure_ = ax.figure
-        return self
 
-    def _shown(self, n_features: int) -> Indices:
-        size = np.abs(self.robust - self.plain)
-        if self.support is not None:
-            # The estimate itself comes first, then what it would have been without the weights.
-            entries = np.abs(self.robust)
-            size = np.where(entries > 0.0, entries + size.max(initial=0.0), size)
-        chosen = np.argsort(-size, kind="stable")[:n_features]
-        return np.asarray(chosen, dtype=np.intp)
+
+def telling_entries(robust: Array, plain: Array, *, sparse: bool) -> Indices:
+    """Return the features of a mean in the order in which they are worth a look.
+
+    Parameters
+    ----------
+    robust, plain : ndarray of shape (d,)
+        In units of each feature's noise.
+    sparse : bool
+        Whether entries that are not zero come first; then those that the weights moved most.
+    """
+    size = np.abs(robust - plain)
+    if sparse:
+        entries = np.abs(robust)
+        size = np.where(entries > 0.0, entries + size.max(initial=0.0), size)
+    return np.asarray(np.argsort(-size, kind="stable"), dtype=np.intp)
 
 
 def _plain_mean(X: Any) -> Array:

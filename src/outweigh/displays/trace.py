@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from outweigh.displays.canvas import LINE, NOISE, TRUSTED, axes_for
+from outweigh.displays.canvas import LINE, NOISE, TRUSTED, Display
 from outweigh.estimators.base import RobustEstimator
 from outweigh.protocols import Array
 
 __all__ = ["TraceDisplay"]
 
 
-class TraceDisplay:
+@dataclass(eq=False)
+class TraceDisplay(Display):
     """The objective at each evaluation, and where clean data lies.
 
     Parameters
@@ -33,11 +35,10 @@ class TraceDisplay:
         After `plot`.
     """
 
-    def __init__(self, values: Array, final: float, median: float, upper: float) -> None:
-        self.values = values
-        self.final = final
-        self.median = median
-        self.upper = upper
+    values: Array
+    final: float
+    median: float
+    upper: float
 
     @classmethod
     def from_estimator(
@@ -58,13 +59,9 @@ class TraceDisplay:
         check_is_fitted(estimator)
         floor = estimator.certificate_.noise_floor
         values = np.array([iterate.value for iterate in estimator.trace_], dtype=np.float64)
-        display = cls(values, float(estimator.objective_), floor.median, floor.upper)
-        display.plot(ax)
-        return display
+        return cls(values, float(estimator.objective_), floor.median, floor.upper).plot(ax)
 
-    def plot(self, ax: Any = None) -> Self:
-        """Draw on `ax`, or on new axes."""
-        ax = axes_for(ax)
+    def _draw(self, ax: Any) -> None:
         steps = np.arange(1, self.values.size + 1)
         ax.plot(steps, self.values, "o-", color=TRUSTED, markersize=3, linewidth=1.0,
                 label="during the descent")  # fmt: skip
@@ -80,6 +77,3 @@ class TraceDisplay:
         ax.xaxis.get_major_locator().set_params(integer=True)
         ax.set(xlabel="evaluation", ylabel="objective")
         ax.legend(loc="upper right")
-        self.ax_ = ax
-        self.figure_ = ax.figure
-        return self

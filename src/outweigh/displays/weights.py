@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from outweigh.displays.canvas import DISTRUSTED, LINE, TRUSTED, axes_for
+from outweigh.displays.canvas import LINE, Display, draw_rows
 from outweigh.estimators.base import RobustEstimator
 from outweigh.protocols import Array
 
 __all__ = ["WeightsDisplay"]
 
 
-class WeightsDisplay:
+@dataclass(eq=False)
+class WeightsDisplay(Display):
     """What each row counts, in units of an equal share.
 
     Parameters
@@ -42,10 +44,9 @@ class WeightsDisplay:
     >>> display = WeightsDisplay.from_estimator(est, X)  # doctest: +SKIP
     """
 
-    def __init__(self, weights: Array, flagged: NDArray[np.bool_], cap: float) -> None:
-        self.weights = weights
-        self.flagged = flagged
-        self.cap = cap
+    weights: Array
+    flagged: NDArray[np.bool_]
+    cap: float
 
     @classmethod
     def from_estimator(cls, estimator: RobustEstimator, X: ArrayLike, ax: Any = None) -> Self:
@@ -69,27 +70,12 @@ class WeightsDisplay:
         if flagged.size != weights.size:
             raise ValueError(f"X must hold the {weights.size} rows of the fit; got {flagged.size}")
         cap = 1.0 / (1.0 - float(estimator.contamination_bound_))
-        display = cls(weights * flagged.size, flagged, cap)
-        display.plot(ax)
-        return display
+        return cls(weights * flagged.size, flagged, cap).plot(ax)
 
-    def plot(self, ax: Any = None) -> Self:
-        """Draw on `ax`, or on new axes."""
-        ax = axes_for(ax)
+    def _draw(self, ax: Any) -> None:
         rows = np.arange(1, self.weights.size + 1)
-        for chosen, colour, marker, name in (
-            (~self.flagged, TRUSTED, ".", "trusted"),
-            (self.flagged, DISTRUSTED, "x", "distrusted"),
-        ):
-            if chosen.any():
-                ax.plot(
-                    rows[chosen], self.weights[chosen], marker, color=colour, markersize=4,
-                    label=f"{name} ({chosen.sum()})", rasterized=True,
-                )  # fmt: skip
+        draw_rows(ax, rows, self.weights, self.flagged)
         ax.axhline(self.cap, color=LINE, linewidth=0.7, linestyle=":", label="largest allowed")
         ax.set(xlabel="row", ylabel="weight (1: as in a plain mean)")
         ax.set_ylim(-0.05 * self.cap, 1.25 * self.cap)
         ax.legend(loc="upper center", ncols=3, handletextpad=0.3, columnspacing=1.0)
-        self.ax_ = ax
-        self.figure_ = ax.figure
-        return self

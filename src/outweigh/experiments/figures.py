@@ -15,9 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from outweigh.experiments.algorithms import ALGORITHMS, BLACK, YELLOW, Algorithm
-from outweigh.experiments.errors import ExperimentError
 from outweigh.experiments.metrics import METRICS
 from outweigh.experiments.summary import Summary
+from outweigh.libraries import library
 
 COLUMN = 3.5
 """Width in inches of one column of a two-column journal."""
@@ -58,10 +58,6 @@ _SYMBOLS = {
     "n_nonzero": "k",
     "contamination": r"\epsilon",
 }
-
-
-class NoMatplotlib(ExperimentError):  # noqa: N818
-    """Figures were asked for where matplotlib is not installed."""
 
 
 # For errors that span less than so much, the leading digits of the ticks.
@@ -264,12 +260,6 @@ def _save(figure: Any) -> dict[str, bytes]:
 
 
 def _matplotlib() -> Any:
-    """Import matplotlib, or say how to install it. No window, no change of the user's backend."""
-    try:
-        import matplotlib
-        import matplotlib.figure
-    except ImportError as error:
-        raise NoMatplotlib(
-            "figures need matplotlib, which is not installed: pip install 'outweigh[plot]'"
-        ) from error
-    return matplotlib
+    """Import matplotlib. No window, no change of the user's backend."""
+    library("matplotlib.figure", "figures need")
+    return library("matplotlib", "figures need")

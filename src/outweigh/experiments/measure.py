@@ -12,12 +12,8 @@ from __future__ import annotations
 import ctypes
 import functools
 import os
-import platform
 import time
 import warnings
-from collections.abc import Mapping
-from importlib.metadata import PackageNotFoundError, version
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -28,6 +24,7 @@ from outweigh.adversaries import Sample, make
 from outweigh.experiments.algorithms import ALGORITHMS, Algorithm
 from outweigh.experiments.metrics import METRICS
 from outweigh.experiments.spec import Run, derive_seed
+from outweigh.libraries import versions
 
 Record = dict[str, Any]
 
@@ -82,20 +79,6 @@ def execute(run: Run) -> Record:
     return record
 
 
-@functools.cache
-def versions() -> Mapping[str, str]:
-    """Return the versions that a result may depend on.
-
-    Examples
-    --------
-    >>> sorted(versions())
-    ['numpy', 'outweigh', 'python', 'scikit-learn', 'scipy']
-    """
-    names = ("outweigh", "numpy", "scipy", "scikit-learn")
-    found = {name: _version(name) for name in names}
-    return MappingProxyType({"python": platform.python_version(), **found})
-
-
 def estimate_of(algorithm: Algorithm, estimator: Any) -> npt.NDArray[np.float64]:
     """Return what a fitted estimator found, checked to be finite."""
     found = estimator.location_ if algorithm.task == "mean" else estimator.components_
@@ -119,13 +102,6 @@ def flagged_rows(estimator: Any, X: npt.NDArray[np.float64]) -> npt.NDArray[np.b
         weights = np.asarray(estimator.weights_, dtype=np.float64)
         return np.asarray(weights < 0.5 * weights.mean(), dtype=np.bool_)
     return None
-
-
-def _version(name: str) -> str:
-    try:
-        return version(name)
-    except PackageNotFoundError:  # run from its source, without an installation
-        return "0+unknown"
 
 
 def _draw(run: Run) -> Sample:

@@ -11,6 +11,7 @@ import json
 import os
 import sys
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, Self
@@ -109,7 +110,9 @@ class Store:
 
     def _close(self) -> None:
         if self._file is not None:
-            self._file.close()
+            # What a full disk did not take is tried again here; `_write` has told of it.
+            with suppress(OSError):
+                self._file.close()
             self._file = None
 
     def _read(self) -> int:

@@ -1,0 +1,333 @@
+"""The arguments of all commands, their help, and what the exit code means."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections.abc import Callable
+from typing import Any
+
+from outweigh.files.reading import MAX_GIGABYTES
+from outweigh.libraries import version_of
+
+__all__ = ["BAD_INPUT", "INTERRUPTED", "OK", "SOME_RUNS_FAILED", "build_parser"]
+
+OK, SOME_RUNS_FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
+
+_KINDS = ("mean", "sparse-mean", "pca", "sparse-pca")
+
+_ABOUT = """\
+Means and principal components of data that you cannot trust: fit your own files, see the library
+at work, and check what is claimed about it."""
+
+_EPILOG = """\
+examples:
+  outweigh fit mean data.csv --report page.html    your own data, and which rows not to trust
+  outweigh demo                                    what it is about, in under a minute
+  outweigh list                                    panels, algorithms and adversaries
+  outweigh reproduce --quick --report              every panel, few points
+  outweigh reproduce linear-hiding-n --jobs 2      one panel in full
+  outweigh reproduce mine.toml --out mine          an experiment of your own
+
+exit codes:
+  0 done   1 some runs failed (they are recorded and shown)   2 bad input   130 interrupted"""
+
+_FIT = """\
+Estimates a mean or principal components from the numeric columns of FILE, and says which rows it
+distrusts and why. FILE is CSV, TSV, Parquet, .npy or .npz, or - for standard input."""
+
+_FIT_EPILOG = """\
+examples:
+  outweigh fit mean measurements.csv --report report.html
+  outweigh fit sparse-mean genes.parquet --id-column patient --weights weights.csv
+  outweigh fit pca spectra.csv --components 2 --contamination 0.1
+  outweigh fit mean old.csv --save model.outweigh && outweigh score model.outweigh new.csv"""
+
+_SCORE = """\
+Scores the rows of FILE with a model that `outweigh fit --save` wrote, and says which are to be
+distrusted and why."""
+
+_DEMO = """\
+Makes data of which a tenth is wrong, estimates its mean in many ways, prints a table of the errors
+and saves a figure in the current directory."""
+
+_REPRODUCE = """\
+Runs experiments, stores a record of every run, and draws a figure of each experiment. Only
+runs without a record are done, so after an interruption, or a crash, the same command goes
+on where it stopped. DIR gets records.jsonl, summary.csv, a PNG and an SVG of each figure and,
+with --report, report.html: one file with everything, to send or to keep."""
+
+_REPRODUCE_EPILOG = """\
+FIGURE is a name from `outweigh list figures`, or a TOML file like this one:
+
+  title = "Far fewer samples"
+  adversary = "constant_bias"            # outweigh list adversaries
+  algorithms = ["oracle", "outweigh"]    # outweigh list algorithms
+  trials = 10
+  [fixed]
+  n_features = 100
+  n_nonzero = 5                          # leave it out for a dense problem
+  contamination = 0.1
+  [grid]                                 # the one parameter that changes
+  n_samples = [50, 100, 200]"""
+
+
+class _OneLineParser(argparse.ArgumentParser):
+    """A parser whose errors are one line, and whose texts keep their lines."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(formatter_class=argparse.RawDescriptionHelpFormatter, **options)
+
+    def error(self, message: str) -> None:  # type: ignore[override]
+        """Say what is wrong and where to read more, and exit."""
+        self.exit(BAD_INPUT, f"{self.prog}: error: {message}; see {self.prog} --help\n")
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Return the parser of the command line.
+
+    What it parses has ``module`` and ``function``: where in `outweigh.cli` the command is.
+    """
+    parser = _OneLineParser(prog="outweigh", description=_ABOUT, epilog=_EPILOG)
+    version = f"outweigh {version_of('outweigh')}"
+    parser.add_argument("--version", action="version", version=version)
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+
+    fit = commands.add_parser(
+        "fit",
+        help="a robust mean or components from a file, and the rows not to trust",
+        description=_FIT,
+        epilog=_FIT_EPILOG,
+    )
+    fit.set_defaults(module="fit", function="fit")
+    fit.add_argument(
+        "kind", choices=_KINDS, metavar=f"{{{','.join(_KINDS)}}}", help="what to estimate"
+    )
+    _add_reading(fit, columns=True)
+    _add_estimate(fit)
+    _add_outputs(
+        fit,
+        out="the result, as .json or .csv",
+        weights="weight and score of every row, as .csv",
+        report="one HTML page with everything",
+        save="the fitted model, for `outweigh score`",
+    )
+
+    score = commands.add_parser(
+        "score", help="score new rows with a saved model", description=_SCORE
+    )
+    score.set_defaults(module="fit", function="score")
+    score.add_argument("model", metavar="MODEL", help="a file that `outweigh fit --save` wrote")
+    _add_reading(score, columns=False)
+    _add_outputs(score, out="score and reasons of every row, as .csv")
+
+    demo = commands.add_parser(
+        "demo",
+        help="contaminate data, compare estimates of its mean, save a figure",
+        description=_DEMO,
+    )
+    demo.set_defaults(module="demo", function="demo")
+    demo.add_argument("--seed", type=_whole(0), default=0, help="another sample (default: 0)")
+
+    reproduce = commands.add_parser(
+        "reproduce",
+        help="run the experiments, store the results, draw the figures",
+        description=_REPRODUCE,
+        epilog=_REPRODUCE_EPILOG,
+    )
+    reproduce.set_defaults(module="experiments", function="reproduce")
+    _add_figures(reproduce, "all figures that come with the package")
+    reproduce.add_argument(
+        "--jobs",
+        type=_whole(1),
+        metavar="N",
+        help="processes, each on one thread (default: one for each core; 1 times best)",
+    )
+    reproduce.add_argument(
+        "--retry-failed", action="store_true", help="do runs again whose record is a failure"
+    )
+
+    plot = commands.add_parser(
+        "plot",
+        help="draw the figures again from stored results",
+        description="Draws figures and tables from the records in DIR and runs nothing.",
+    )
+    plot.set_defaults(module="experiments", function="plot")
+    _add_figures(plot, "all that come with the package and have records")
+
+    names = commands.add_parser(
+        "list",
+        help="show what can be named: figures, algorithms, adversaries",
+        description="Shows the names that `outweigh reproduce` and TOML files know.",
+    )
+    names.set_defaults(module="experiments", function="list_names")
+    names.add_argument(
+        "what",
+        nargs="?",
+        choices=("figures", "algorithms", "adversaries"),
+        help="only these (default: all three)",
+    )
+    return parser
+
+
+def _add_reading(parser: argparse.ArgumentParser, columns: bool) -> None:
+    parser.add_argument("file", metavar="FILE", help="the rows; - reads standard input")
+    add = parser.add_argument_group("reading FILE").add_argument
+    if columns:
+        add("--columns", type=_names, metavar="A,B,...",
+            help="columns to use (default: all numeric ones)")  # fmt: skip
+    add("--id-column", metavar="NAME", help="the column that names the rows")
+    add("--drop-missing", action="store_true", help="leave rows with missing values out")
+    add("--delimiter", type=_delimiter, metavar="C",
+        help="between cells (default: a tab for .tsv, else a comma)")  # fmt: skip
+    add("--decimal", type=_decimal, metavar="C", default=".",
+        help="in numbers of a text file (default: a point)")  # fmt: skip
+    add(
+        "--max-gigabytes",
+        type=_gigabytes,
+        default=MAX_GIGABYTES,
+        metavar="GB",
+        help=f"refuse files that hold more, also decompressed (default: {MAX_GIGABYTES:g})",
+    )
+    add(
+        "--scheduler",
+        metavar="WHERE",
+        help="read FILE in parts with Dask: on threads, on processes, or on the cluster at an "
+        "ADDRESS; FILE may then be many or remote (part-*.parquet, s3://...), .npy, .zarr or "
+        "file.h5::dataset",
+    )
+
+
+def _add_estimate(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("the estimate")
+    group.add_argument(
+        "--contamination",
+        type=_share,
+        default="auto",
+        metavar="SHARE",
+        help="the largest share of wrong rows, below 0.5 (default: auto, it is estimated)",
+    )
+    group.add_argument(
+        "--n-nonzero",
+        type=_whole(1, "auto"),
+        default="auto",
+        metavar="K",
+        help="nonzero entries of a sparse estimate (default: auto)",
+    )
+    group.add_argument(
+        "--components",
+        type=_whole(1),
+        default=1,
+        metavar="N",
+        help="number of principal components (default: 1)",
+    )
+    group.add_argument(
+        "--scale",
+        choices=("auto", "mad", "none"),
+        help="the noise of each column (default: auto for means, none for components)",
+    )
+    either = group.add_mutually_exclusive_group()
+    either.add_argument(
+        "--covariance",
+        metavar="FILE",
+        help="a square table, the covariance of clean rows, where columns are correlated; for "
+        "components that of the noise alone",
+    )
+    either.add_argument(
+        "--trusted",
+        metavar="FILE",
+        help="rows that you trust, with the same columns, whose covariance is used as above; for "
+        "components rows of noise alone, such as blank measurements",
+    )
+    group.add_argument(
+        "--subsample",
+        type=_whole(2, "all"),
+        metavar="ROWS",
+        help="the most rows that weights are searched on; of more, a random sample is fitted and "
+        "the others are weighted by their scores, `all`: never (default: 1000000)",
+    )
+
+
+def _add_outputs(parser: argparse.ArgumentParser, **files: str) -> None:
+    group = parser.add_argument_group("output")
+    for name, what in files.items():
+        group.add_argument(f"--{name}", metavar="FILE", help=what)
+    group.add_argument("--force", action="store_true", help="overwrite files that exist")
+    group.add_argument("--debug", action="store_true", help="show where an error comes from")
+
+
+def _add_figures(parser: argparse.ArgumentParser, default: str) -> None:
+    parser.add_argument(
+        "figures",
+        nargs="*",
+        metavar="FIGURE",
+        help=f"a name from `outweigh list figures`, or a TOML file (default: {default})",
+    )
+    parser.add_argument(
+        "--quick", action="store_true", help="few points and trials: what [quick] in a file says"
+    )
+    parser.add_argument(
+        "--out",
+        default="outweigh-results",
+        metavar="DIR",
+        help="where records and figures are (default: outweigh-results)",
+    )
+    parser.add_argument(
+        "--report", action="store_true", help="also write DIR/report.html, one file with everything"
+    )
+
+
+def _whole(least: int, word: str = "") -> Callable[[str], int | str]:
+    """Return a parser of whole numbers of at least so much, or of one word."""
+
+    def parse(text: str) -> int | str:
+        if word and text == word:
+            return text
+        if not (text.isascii() and text.isdigit() and int(text) >= least):
+            either = f"{word} or " if word else ""
+            raise argparse.ArgumentTypeError(
+                f"must be {either}a whole number of at least {least}; got {text!r}"
+            )
+        return int(text)
+
+    return parse
+
+
+def _share(text: str) -> float | str:
+    if text != "auto" and not 0.0 <= _float(text) < 0.5:
+        raise argparse.ArgumentTypeError(
+            "must be auto or a share of the rows from 0 to below 0.5, such as 0.1 (when half of "
+            f"the rows may be wrong, nothing tells which half); got {text!r}"
+        )
+    return text if text == "auto" else float(text)
+
+
+def _gigabytes(text: str) -> float:
+    # Not nan: no file would be larger.
+    if not _float(text) > 0.0:
+        raise argparse.ArgumentTypeError(f"must be a number above 0, such as 8; got {text!r}")
+    return float(text)
+
+
+def _float(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
+
+
+def _names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def _delimiter(text: str) -> str:
+    text = "\t" if text in ("\\t", "tab") else text
+    if len(text) != 1:
+        raise argparse.ArgumentTypeError(f"must be one character, or tab; got {text!r}")
+    return text
+
+
+def _decimal(text: str) -> str:
+    if text not in (".", ","):
+        raise argparse.ArgumentTypeError(f"must be a point or a comma; got {text!r}")
+    return text

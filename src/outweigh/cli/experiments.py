@@ -1,0 +1,231 @@
+"""``outweigh reproduce``, ``plot`` and ``list``: records, tables, figures and the report."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import io
+import re
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict, fields
+from pathlib import Path
+
+import joblib
+from joblib.externals.loky.process_executor import TerminatedWorkerError
+
+from outweigh.adversaries import ADVERSARIES, MEAN_ADVERSARIES, options_of
+from outweigh.cli.arguments import INTERRUPTED, OK, SOME_RUNS_FAILED
+from outweigh.cli.progress import progress_of_runs
+from outweigh.experiments.algorithms import ALGORITHMS
+from outweigh.experiments.errors import ExperimentError
+from outweigh.experiments.figures import panel
+from outweigh.experiments.library import builtin_names, load, load_builtin
+from outweigh.experiments.runner import do_runs, missing_runs
+from outweigh.experiments.spec import Experiment, enumerate_runs
+from outweigh.experiments.store import Store
+from outweigh.experiments.summary import Cell, Summary, defeats, summarise
+from outweigh.files import write_file
+from outweigh.libraries import MissingLibrary, version_of
+from outweigh.report import build_report
+
+_RECORDS = "records.jsonl"
+
+
+def reproduce(arguments: argparse.Namespace) -> int:
+    """Do the missing runs of some experiments, then draw and tabulate all of them."""
+    experiments = _load(arguments.figures or builtin_names(), arguments.quick)
+    store = Store(Path(arguments.out) / _RECORDS, version_of("outweigh"))
+    runs = enumerate_runs(experiments)
+    with store:
+        waiting = missing_runs(runs, store, arguments.retry_failed)
+        n_before = len(runs) - len(waiting)
+        _say(
+            f"{len(experiments)} experiments, {len(runs)} runs, {n_before} of them already in "
+            f"{store.path}"
+        )
+        try:
+            with progress_of_runs(waiting, n_before, sys.stderr) as update:
+                for record in do_runs(waiting, store, arguments.jobs or joblib.cpu_count()):
+                    update(record)
+        except KeyboardInterrupt:
+            done = len(runs) - len(missing_runs(runs, store))
+            _say(
+                f"interrupted: {done} of {len(runs)} runs are safe in {store.path}; "
+                f"the same command goes on from there"
+            )
+            return INTERRUPTED
+        except TerminatedWorkerError as error:
+            raise ExperimentError(
+                "a worker process died, perhaps for want of memory; the same command with fewer "
+                "--jobs goes on from what is stored"
+            ) from error
+    summaries = [summarise(experiment, store) for experiment in experiments]
+    return _publish(summaries, Path(arguments.out), arguments.report)
+
+
+def plot(arguments: argparse.Namespace) -> int:
+    """Draw and tabulate experiments from what is stored."""
+    out, names = Path(arguments.out), arguments.figures
+    path = out / _RECORDS
+    if not path.exists():
+        raise ExperimentError(f"{path}: does not exist; `outweigh reproduce --out {out}` makes it")
+    store = Store(path, version_of("outweigh"))
+    summaries = [summarise(e, store) for e in _load(names or builtin_names(), arguments.quick)]
+    known = [summary for summary in summaries if summary.xs]
+    for summary in summaries:
+        if names and not summary.xs:
+            raise ExperimentError(f"{path}: has no records of {summary.experiment.name}")
+    if not known:
+        raise ExperimentError(f"{path}: has no records of the figures; name a TOML file to plot")
+    return _publish(known, out, arguments.report)
+
+
+def _load(names: Sequence[str], quick: bool) -> list[Experiment]:
+    """Load all experiments before anything is done, and refuse two of one name."""
+    experiments: dict[str, Experiment] = {}
+    for name in dict.fromkeys(names):
+        experiment = load(name)
+        if experiment.name in experiments:
+            raise ExperimentError(
+                f"{name}: name: another experiment is called {experiment.name!r} too; rename one"
+            )
+        experiments[experiment.name] = experiment.quickly() if quick else experiment
+    return list(experiments.values())
+
+
+def _publish(summaries: Sequence[Summary], folder: Path, report: bool) -> int:
+    written = [write_file(folder / "summary.csv", _as_csv(summaries))]
+    images: dict[str, bytes] = {}
+    try:
+        for summary in summaries:
+            name = summary.experiment.name
+            drawn = panel(summary)
+            images[name] = drawn["png"]
+            written += [write_file(folder / f"{name}.{kind}", data) for kind, data in drawn.items()]
+    except MissingLibrary as error:
+        _say(f"no figures: {error}")
+    if report:
+        written.append(write_file(folder / "report.html", build_report(summaries, images)))
+    for summary in summaries:
+        print(_verdict(summary))
+    print(f"\nwritten: {', '.join(str(path) for path in written)}")
+    failed = [record for summary in summaries for record in summary.failures]
+    for record in failed[:5]:
+        _say(
+            f"failed: {record['experiment']} at {record['x']:g}, {record['algorithm']}, "
+            f"trial {record['trial']}: {record['failure']}"
+        )
+    if len(failed) > 5:
+        _say(f"and {len(failed) - 5} more failures; --report shows all of them")
+    return SOME_RUNS_FAILED if failed else OK
+
+
+def _verdict(summary: Summary) -> str:
+    """Say in a few lines how our algorithm did in an experiment, and who beat it where."""
+    experiment = summary.experiment
+    lines = [f"{experiment.name}: {experiment.title}"]
+    ours = next((name for name in experiment.algorithms if ALGORITHMS[name].ours), None)
+    if ours is None:
+        return lines[0]
+    lost = list(defeats(summary))
+    for x in summary.xs:
+        mine = summary.cell(x, ours)
+        rivals = [
+            cell
+            for cell in summary.cells
+            if cell.x == x
+            and cell.n_done
+            and not ALGORITHMS[cell.algorithm].ours
+            and not ALGORITHMS[cell.algorithm].needs_inliers
+        ]
+        best = min(rivals, key=lambda cell: cell.median, default=None)
+        text = f"  {experiment.parameter} = {x:<8g} {ours} {mine.median:.3f}"
+        if best is not None:
+            text += f"   best rival {best.algorithm} {best.median:.3f}"
+        beaten = [defeat for defeat in lost if defeat.x == x]
+        if beaten:
+            where = "beyond" if any(defeat.outside for defeat in beaten) else "within"
+            text += f"   (better, {where} our quartiles)"
+        lines.append(text)
+    if summary.n_missing:
+        lines.append(f"  {summary.n_missing} runs are missing")
+    return "\n".join(lines)
+
+
+def _as_csv(summaries: Sequence[Summary]) -> str:
+    buffer = io.StringIO(newline="")
+    names = ["experiment", "parameter", *(field.name for field in fields(Cell))]
+    writer = csv.DictWriter(buffer, names, lineterminator="\n")
+    writer.writeheader()
+    for summary in summaries:
+        about = {
+            "experiment": summary.experiment.name,
+            "parameter": summary.experiment.parameter,
+        }
+        for cell in summary.cells:
+            writer.writerow({**about, **asdict(cell)})
+    return buffer.getvalue()
+
+
+def _say(text: str) -> None:
+    print(f"outweigh: {text}", file=sys.stderr)
+
+
+def list_names(arguments: argparse.Namespace) -> int:
+    """Print figures, algorithms and adversaries, or one of the three."""
+    what = arguments.what
+    sections = {"figures": _figures, "algorithms": _algorithms, "adversaries": _adversaries}
+    for name, lines in sections.items():
+        if what in (None, name):
+            print(f"{name}:")
+            for line in lines():
+                print(f"  {line}")
+            if what is None:
+                print()
+    if what is None:
+        print("Run one with `outweigh reproduce NAME`; `outweigh reproduce --help` says more.")
+    return OK
+
+
+def _figures() -> list[str]:
+    lines = []
+    for name in builtin_names():
+        experiment = load_builtin(name)
+        n_runs = sum(1 for _ in experiment.runs())
+        lines.append(f"{name:<24} {experiment.title} ({n_runs} runs)")
+    return lines
+
+
+def _algorithms() -> list[str]:
+    lines = []
+    for algorithm in ALGORITHMS.values():
+        notes = [algorithm.task]
+        if algorithm.needs_inliers:
+            notes.append("told the truth")
+        if algorithm.max_features is not None:
+            notes.append(f"up to {algorithm.max_features} features")
+        if algorithm.extra is not None:
+            notes.append(f"needs outweigh[{algorithm.extra}]")
+        lines.append(f"{algorithm.name:<24} {algorithm.label} ({', '.join(notes)})")
+    return lines
+
+
+def _adversaries() -> list[str]:
+    lines = []
+    for name, adversary in ADVERSARIES.items():
+        task = "mean" if name in MEAN_ADVERSARIES else "components"
+        lines.append(f"{name:<24} {_first_line(adversary.__doc__ or '')}")
+        lines.append(f"{'':<24}   {task}; options {', '.join(options_of(name))}")
+    return lines
+
+
+def _first_line(doc: str) -> str:
+    r"""Return the first line of a docstring without its markup.
+
+    Examples
+    --------
+    >>> _first_line("As :func:`make`, with ``x``.\n\nMore.")
+    'As make, with x.'
+    """
+    return re.sub(r":\w+:|`", "", doc.strip().splitlines()[0])

@@ -1,0 +1,77 @@
+"""What a fit says, as DataFrames."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from outweigh.libraries import library
+from outweigh.protocols import Array
+
+if TYPE_CHECKING:
+    from outweigh.estimators.explanation import Explanation
+
+__all__ = ["explanation_frame", "named_frame", "rows_frame"]
+
+
+def explanation_frame(explanation: Explanation) -> Any:
+    """Return an explanation as a pandas DataFrame, one line for each row and feature.
+
+    Parameters
+    ----------
+    explanation : Explanation
+
+    Returns
+    -------
+    pandas.DataFrame
+        Columns row, label, score, feature, share, deviation.
+    """
+    top = explanation.features.shape[1]
+    return _pandas().DataFrame(
+        {
+            "row": np.repeat(explanation.rows, top),
+            "label": np.repeat(explanation.labels, top),
+            "score": np.repeat(explanation.scores, top),
+            "feature": explanation.feature_names[explanation.features.ravel()],
+            "share": explanation.shares.ravel(),
+            "deviation": explanation.deviations.ravel(),
+        }
+    )
+
+
+def named_frame(values: Array, names: Sequence[str], labels: Sequence[str] | None = None) -> Any:
+    """Return numbers as a pandas DataFrame with names for columns and, if given, rows."""
+    return _pandas().DataFrame(
+        values, columns=list(names), index=None if labels is None else list(labels), copy=False
+    )
+
+
+def rows_frame(labels: Sequence[str], name: str, found: Explanation, **numbers: Array) -> Any:
+    """Return what is known of each row as a pandas DataFrame.
+
+    Parameters
+    ----------
+    labels : sequence of str
+        The names of the rows.
+    name : str
+        The name of the column that they stand in.
+    found : Explanation
+        The reasons against the rows that are distrusted.
+    **numbers : ndarray of shape (n,)
+        Further columns, such as weight and score.
+    """
+    reasons = {int(row): found.reasons(i) for i, row in enumerate(found.rows)}
+    return _pandas().DataFrame(
+        {
+            name: labels,
+            **numbers,
+            "distrusted": [i in reasons for i in range(len(labels))],
+            "reasons": [reasons.get(i, "") for i in range(len(labels))],
+        }
+    )
+
+
+def _pandas() -> Any:
+    return library("pandas", "a DataFrame needs")

@@ -1,0 +1,328 @@
+"""Fitted estimators in a file that is safe to open: arrays and JSON, nothing executable.
+
+A model is a zip archive with
+
+``model.json``
+    ``format`` ("outweigh model"), ``schema``, ``version`` of the library, ``estimator`` (class
+    name), ``parameters``, ``state`` (the fitted attributes, those of `STATE` below and no others)
+    and ``arrays``: for each array its dtype, shape and SHA-256.
+``checksum``
+    The SHA-256 of ``model.json``, in hexadecimal.
+``arrays/0.npy``, ``arrays/1.npy``, ...
+    The arrays, in NumPy's own format, without pickles.
+
+In ``parameters`` and ``state``, ``{"array": 3}`` stands for the array of that number,
+``{"tuple": [...]}`` for a tuple, ``{"record": name, "fields": {...}}`` for one of the library's
+own records and ``{"status": name}`` for how a descent ended. Anything else is plain JSON.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import io
+import json
+import math
+import zipfile
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from outweigh.estimators.base import RobustEstimator
+from outweigh.estimators.mean import RobustMean, RobustSparseMean
+from outweigh.estimators.pca import RobustPCA, RobustSparsePCA
+from outweigh.files.archive import TooLarge, array_in, check_members, read_member
+from outweigh.files.writing import write_file
+from outweigh.fit.certificate import Certificate, Moreau
+from outweigh.fit.distances import Distances, DistanceScore
+from outweigh.fit.groups import Group
+from outweigh.fit.noise import Standardizer
+from outweigh.fit.score import RowScore
+from outweigh.forms import Form
+from outweigh.libraries import version_of
+from outweigh.norms.floor import NoiseFloor
+from outweigh.protocols import Iterate, Status
+
+__all__ = ["ModelFileError", "load_model", "save_model"]
+
+FORMAT, SCHEMA = "outweigh model", 3
+
+# All that a file holds of a fit: by the name of each attribute the axes of an array (n rows, s rows
+# of the sample, d features, k components, m nonzero entries, p pruned rows), which must agree with
+# each other, or "" for what is not an array. A change here is a change of SCHEMA.
+_FIT = """
+    n_features_in_: _n_rows: scale_:d subsample_:s _weights_of_sample:s _allowance: certificate_:
+    contamination_: contamination_bound_: objective_: noise_floor_: n_iter_: trace_: offset_:
+    _trusted_from:"""
+_MEAN = _FIT + " location_:d _score: _pruned:p"
+_PCA = f"""{_FIT} mean_:d components_:kd explained_variance_:k explained_variance_ratio_:k
+    noise_variance_: _score: _distances: score_cutoff_: orthogonal_cutoff_:"""
+_STATE: dict[type[RobustEstimator], str] = {
+    RobustMean: _MEAN,
+    RobustSparseMean: f"{_MEAN} support_:m n_nonzero_: _n_searched:",
+    RobustPCA: _PCA,
+    RobustSparsePCA: _PCA,
+}
+# Not every fit has these: data without names, in memory, weights that are lazy.
+_OPTIONAL = "feature_names_in_:d n_passes_: weights_:n"
+RECORDS: tuple[Any, ...] = (
+    *(Certificate, Moreau, NoiseFloor, Iterate, Group, Form),
+    *(RowScore, DistanceScore, Distances, Standardizer),
+)
+
+
+def _axes(declared: str) -> dict[str, str]:
+    return dict(word.split(":") for word in declared.split())
+
+
+STATE = {cls: _axes(declared) for cls, declared in _STATE.items()}
+OPTIONAL = _axes(_OPTIONAL)
+_ESTIMATORS = {cls.__name__: cls for cls in STATE}
+_RECORDS = {cls.__name__: cls for cls in RECORDS}
+
+# Of model.json, which takes several times as much memory when it is parsed.
+_MAX_TEXT = 64_000_000
+# Of the header of an .npy file.
+_MAX_HEADER = 10_000
+
+
+class ModelFileError(ValueError):
+    """A file that is not a model, is damaged, or of another kind; the message says which."""
+
+
+def save_model(estimator: RobustEstimator, target: str | Path | BinaryIO) -> None:
+    """Write a fitted estimator to a file.
+
+    Parameters
+    ----------
+    estimator : RobustMean, RobustSparseMean, RobustPCA or RobustSparsePCA
+        Fitted. Parameters that are objects, such as a random state or a covariance estimator, are
+        not stored: what was fitted with them is. Nor are ``weights_`` that are a dask array, as
+        after a fit of Dask rows on a sample: rows whose score is at least ``offset_`` are those
+        of equal weight.
+    target : str, Path or binary file
+        A file that exists is replaced when the new one is complete, and not before.
+
+    Examples
+    --------
+    >>> import io
+    >>> import numpy as np
+    >>> from outweigh import RobustMean
+    >>> X = np.random.default_rng(0).standard_normal((200, 5))
+    >>> est = RobustMean().fit(X)
+    >>> file = io.BytesIO()
+    >>> save_model(est, file)
+    >>> _ = file.seek(0)
+    >>> bool(np.all(load_model(file).score_samples(X) == est.score_samples(X)))
+    True
+    """
+    cls = type(estimator)
+    if cls not in STATE:
+        raise TypeError(
+            f"estimator: {cls.__name__} cannot be saved; only {', '.join(_ESTIMATORS)} can"
+        )
+    if not hasattr(estimator, "offset_"):
+        raise ValueError("estimator: is not fitted; call fit first")
+    state = {key: vars(estimator)[key] for key in STATE[cls]}
+    state |= {key: vars(estimator)[key] for key in OPTIONAL if key in vars(estimator)}
+    if not isinstance(state.get("weights_"), np.ndarray):
+        # Lazy weights of rows that the file does not hold: `score_samples` tells them again.
+        state.pop("weights_", None)
+    _check_state(cls, state)
+    parameters = estimator.get_params(deep=False)
+    plain = (bool, int, float, str, np.ndarray, np.generic, type(None))
+    arrays: list[NDArray[Any]] = []
+    model: dict[str, Any] = {
+        "format": FORMAT,
+        "schema": SCHEMA,
+        "version": version_of("outweigh"),
+        "estimator": cls.__name__,
+        "parameters": {
+            key: _encoded(value, arrays)
+            for key, value in parameters.items()
+            if isinstance(value, plain)
+        },
+        "state": {key: _encoded(value, arrays) for key, value in state.items()},
+    }
+    stored = [_npy(array) for array in arrays]
+    model["arrays"] = [
+        {"dtype": array.dtype.str, "shape": list(array.shape), "sha256": _digest(data)}
+        for array, data in zip(arrays, stored, strict=True)
+    ]
+    text = json.dumps(model, indent=1).encode()
+    members = {"model.json": text, "checksum": _digest(text).encode()}
+    members |= {f"arrays/{number}.npy": data for number, data in enumerate(stored)}
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for name, data in members.items():
+            # A fixed time: the same model gives the same bytes.
+            info = zipfile.ZipInfo(name, date_time=(1980, 1, 1, 0, 0, 0))
+            archive.writestr(info, data, zipfile.ZIP_DEFLATED)
+    if isinstance(target, str | Path):
+        write_file(target, buffer.getvalue())
+    else:
+        target.write(buffer.getvalue())
+
+
+def load_model(source: str | Path | BinaryIO, *, max_gigabytes: float = 1.0) -> RobustEstimator:
+    """Read a fitted estimator from a file that `save_model` wrote.
+
+    Parameters
+    ----------
+    source : str, Path or binary file
+    max_gigabytes : float, default=1.0
+        A model that holds more when it is decompressed is refused.
+
+    Returns
+    -------
+    estimator
+
+    Raises
+    ------
+    ModelFileError
+        If the file is not a model, is damaged, or was written in another schema.
+    """
+    name = str(source) if isinstance(source, str | Path) else "model"
+    try:
+        with zipfile.ZipFile(source) as archive:
+            check_members(archive, 1e9 * max_gigabytes)
+            return _load(archive, name)
+    except ModelFileError:
+        raise
+    except FileNotFoundError:
+        raise ModelFileError(f"{name}: no such file") from None
+    except IsADirectoryError:
+        raise ModelFileError(f"{name}: is a folder, not a model") from None
+    except TooLarge as error:
+        raise ModelFileError(
+            f"{name}: holds more than {max_gigabytes:g} GB when it is decompressed; if you trust "
+            "it, load_model(..., max_gigabytes=...) in Python takes more"
+        ) from error
+    except zipfile.BadZipFile as error:
+        raise ModelFileError(
+            f"{name}: is not an outweigh model, or is damaged ({error}); models are written by "
+            "`outweigh fit --save`"
+        ) from error
+    except OSError as error:
+        raise ModelFileError(f"{name}: cannot be read: {error.strerror or error}") from error
+    except Exception as error:
+        what = f"{type(error).__name__}: {error}"
+        raise ModelFileError(
+            f"{name}: is damaged or was not written by outweigh ({what})"
+        ) from error
+
+
+def _load(archive: zipfile.ZipFile, name: str) -> RobustEstimator:
+    if not {"model.json", "checksum"} <= set(archive.namelist()):
+        raise ModelFileError(f"{name}: is a zip file, but not an outweigh model")
+    if archive.getinfo("model.json").file_size > _MAX_TEXT:
+        raise TooLarge("model.json")
+    text = read_member(archive, "model.json").getvalue()
+    if _digest(text).encode() != read_member(archive, "checksum").getvalue().strip():
+        raise ModelFileError(f"{name}: is damaged: model.json does not match its checksum")
+    model = json.loads(text)
+    if model["format"] != FORMAT:
+        raise ModelFileError(f"{name}: is not an outweigh model")
+    if model["schema"] != SCHEMA:
+        raise ModelFileError(
+            f"{name}: was written in schema {model['schema']} by outweigh {model['version']}; "
+            f"this version reads schema {SCHEMA}"
+        )
+    arrays = [_array(archive, number, entry, name) for number, entry in enumerate(model["arrays"])]
+    cls = _ESTIMATORS[model["estimator"]]
+    estimator = cls(**{key: _decoded(value, arrays) for key, value in model["parameters"].items()})
+    if set(model["state"]) - set(OPTIONAL) != set(STATE[cls]):
+        raise ModelFileError(
+            f"{name}: is damaged: it sets attributes that {cls.__name__} does not have, or lacks "
+            "some that it has"
+        )
+    state = {key: _decoded(value, arrays) for key, value in model["state"].items()}
+    _check_state(cls, state)
+    estimator.__dict__.update(state)
+    return estimator
+
+
+def _check_state(cls: type[RobustEstimator], state: dict[str, Any]) -> None:
+    """Refuse arrays whose shapes contradict each other."""
+    sizes = {"n": state["_n_rows"], "d": state["n_features_in_"]}
+    for key, axes in {**STATE[cls], **OPTIONAL}.items():
+        value = state.get(key)
+        if value is None:
+            continue
+        shape = np.shape(value) if isinstance(value, np.ndarray) else ()
+        if len(shape) != len(axes) or any(
+            sizes.setdefault(axis, size) != size for axis, size in zip(axes, shape, strict=True)
+        ):
+            raise ValueError(f"{key} has the shape {shape}")
+
+
+def _encoded(value: Any, arrays: list[NDArray[Any]]) -> Any:
+    """Return a value as JSON; append the arrays in it to `arrays`."""
+    if value is None or isinstance(value, bool | str | int | float):
+        return value
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, Status):
+        return {"status": value.name}
+    if isinstance(value, np.ndarray):
+        value = value.astype(np.str_) if value.dtype.kind == "O" else value
+        _refuse_strange(value)
+        arrays.append(value)
+        return {"array": len(arrays) - 1}
+    if isinstance(value, tuple):
+        return {"tuple": [_encoded(item, arrays) for item in value]}
+    if type(value) in RECORDS:
+        fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+        encoded = {key: _encoded(item, arrays) for key, item in fields.items()}
+        return {"record": type(value).__name__, "fields": encoded}
+    raise TypeError(f"cannot be stored in a model file: {type(value).__name__}")
+
+
+def _decoded(value: Any, arrays: list[NDArray[Any]]) -> Any:
+    """Return what was encoded; nothing but the library's own records can come of it."""
+    if not isinstance(value, dict):
+        return value
+    if "array" in value:
+        return arrays[value["array"]]
+    if "tuple" in value:
+        return tuple(_decoded(item, arrays) for item in value["tuple"])
+    if "status" in value:
+        return Status[value["status"]]
+    fields = {key: _decoded(item, arrays) for key, item in value["fields"].items()}
+    return _RECORDS[value["record"]](**fields)
+
+
+def _array(archive: zipfile.ZipFile, number: int, entry: dict[str, Any], name: str) -> NDArray[Any]:
+    member = f"arrays/{number}.npy"
+    if member not in archive.namelist():
+        raise ModelFileError(f"{name}: is damaged: {member} is missing")
+    declared = np.dtype(entry["dtype"]).itemsize * math.prod(entry["shape"])
+    if archive.getinfo(member).file_size > declared + _MAX_HEADER:
+        raise ModelFileError(f"{name}: is damaged: array {number} is larger than it says")
+    data = read_member(archive, member)
+    if _digest(data.getbuffer()) != entry["sha256"]:
+        raise ModelFileError(f"{name}: is damaged: array {number} does not match its checksum")
+    array = array_in(data)
+    if [array.dtype.str, list(array.shape)] != [entry["dtype"], entry["shape"]]:
+        raise ModelFileError(f"{name}: is damaged: array {number} is not of the shape it says")
+    _refuse_strange(array)
+    return array
+
+
+def _refuse_strange(array: NDArray[Any]) -> None:
+    """Refuse what is neither finite numbers nor text; the same when a file is written and read."""
+    kind = array.dtype.kind
+    if kind not in "fiubU" or (kind == "f" and not np.isfinite(array).all()):
+        raise ValueError(f"an array of {array.dtype} does not hold finite numbers or text alone")
+
+
+def _npy(array: NDArray[Any]) -> bytes:
+    buffer = io.BytesIO()
+    np.save(buffer, array, allow_pickle=False)
+    return buffer.getvalue()
+
+
+def _digest(data: Any) -> str:
+    return hashlib.sha256(data).hexdigest()

@@ -1,0 +1,302 @@
+"""Tables that do not fit into memory, as Dask arrays that are read a part at a time."""
+
+from __future__ import annotations
+
+import glob
+import logging
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from outweigh.files.table import (
+    NAMED,
+    DataError,
+    Found,
+    Table,
+    Wanted,
+    is_id,
+    listed,
+    one_line,
+    read_header,
+    separator_of,
+    table_from,
+)
+from outweigh.libraries import library
+
+__all__ = ["on_scheduler", "open_table", "said_by_dask"]
+
+logger = logging.getLogger("outweigh")
+
+# Of float64, in one part of an array on disk.
+_BYTES_AT_A_TIME = 64 * 2**20
+
+# Characters of an error.
+_SAID = 400
+
+_NEEDS = "--scheduler: needs"
+
+
+@contextmanager
+def on_scheduler(scheduler: str) -> Iterator[None]:
+    """Compute on threads, on processes, or on the cluster at an address.
+
+    Parameters
+    ----------
+    scheduler : str
+        "threads", "processes", or the address of a scheduler of dask.distributed, such as
+        ``tcp://10.0.0.1:8786``.
+
+    Raises
+    ------
+    DataError
+        If nothing answers at the address.
+    """
+    dask = library("dask", _NEEDS)
+    if scheduler in ("threads", "processes"):
+        with dask.config.set(scheduler=scheduler), _told_of_tasks():
+            yield
+        return
+    try:
+        client = library("distributed", _NEEDS).Client(scheduler, timeout="10s")
+    except (OSError, ValueError) as error:
+        raise DataError(
+            f"--scheduler: {scheduler}: no scheduler answers there ({one_line(error)}); give "
+            "threads, processes, or an address such as tcp://10.0.0.1:8786"
+        ) from error
+    with client:
+        yield
+
+
+def _told_of_tasks(interval: float = 1.0) -> AbstractContextManager[object]:
+    """Tell the logger now and then how much of the present pass is done.
+
+    Parameters
+    ----------
+    interval : float, default=1.0
+        Seconds between messages.
+    """
+    last = [monotonic()]
+
+    def after_task(key: object, result: object, graph: object, state: Any, worker: object) -> None:
+        now = monotonic()
+        if now - last[0] >= interval:
+            last[0] = now
+            done = len(state["finished"])
+            left = sum(len(state[part]) for part in ("ready", "waiting", "running"))
+            share = 100.0 * done / max(done + left, 1)
+            logger.info("%.0f%% of it done", share, extra={"a_pass": "goes on"})
+
+    callbacks = library("dask.callbacks", _NEEDS)
+    callback: AbstractContextManager[object] = callbacks.Callback(posttask=after_task)
+    return callback
+
+
+def open_table(
+    source: str,
+    *,
+    columns: Sequence[str] | None = None,
+    id_column: str | None = None,
+    drop_missing: bool = False,
+    delimiter: str | None = None,
+    decimal: str = ".",
+    min_rows: int = 2,
+) -> Table:
+    """Open files as one table whose values are a Dask array, chunked along the rows.
+
+    Parameters
+    ----------
+    source : str
+        CSV, TSV or Parquet files, also many (``part-*.parquet``) and remote (``s3://...``); a
+        ``.npy`` file; a ``.zarr`` folder; or ``file.h5::dataset``.
+    columns, id_column, drop_missing, delimiter, decimal, min_rows
+        As in `read_table`.
+
+    Returns
+    -------
+    Table
+        The names of the rows are in memory, the values are not.
+    """
+    path = source.partition("::")[0]
+    if source == "-":
+        raise DataError(
+            "-: standard input cannot be read in parts; name a file, or leave --scheduler out"
+        )
+    if "://" not in path and not glob.glob(path):
+        raise DataError(f"{source}: no such file")
+    try:
+        if "::" in source or source.rstrip("/").endswith((".npy", ".zarr")):
+            found = _from_array(_array(source))
+        else:
+            found = _from_frame(_frame(source, delimiter, decimal, id_column))
+        return table_from(found, source, Wanted(columns, id_column, drop_missing, min_rows))
+    except DataError:
+        raise
+    except (OSError, EOFError, ValueError, RuntimeError) as error:
+        raise DataError(f"{source}: cannot be read: {said_by_dask(error)}") from error
+
+
+def said_by_dask(error: BaseException) -> str:
+    """Return on one line what went wrong in a part, without Dask's tables, advice and tracebacks.
+
+    Parameters
+    ----------
+    error : BaseException
+        From a pass over the parts; one of a process carries its traceback in its text.
+    """
+    text = str(getattr(error, "exception", error))
+    if not text.startswith("Mismatched dtypes found"):
+        return " ".join(text.split())[:_SAID] or type(error).__name__
+    changes = re.findall(r"^\| (.+?) +\| (\S+) +\| (\S+) +\|$", text, re.MULTILINE)
+    # The first line names the columns of the table.
+    said = [f"column {name!r} is {first} at first, {later} later" for name, later, first in changes]
+    said = said[1 : NAMED + 1] or ["the type of a column changes on the way"]
+    reason = re.search(r"^- .+\n +\w+\((['\"])(.+)\1\)$", text, re.MULTILINE)
+    cause = f" ({reason[2]})" if reason else ""
+    return f"{', '.join(said)}{cause}; correct it, or choose --columns without it"
+
+
+def _from_array(array: Any) -> Found:
+    places = {f"x{j}": j for j in range(array.shape[1])}
+
+    def numbers(columns: list[str]) -> Any:
+        # Not for all columns: it would copy each part in each pass.
+        chosen = [places[column] for column in columns]
+        return array if chosen == list(places.values()) else array[:, chosen]
+
+    def cells(column: str) -> Any:
+        return array[:, places[column]].compute()
+
+    return Found(list(places), lambda column: None, cells, numbers)
+
+
+def _array(source: str) -> Any:
+    """Return an array on disk; parts are read where they are needed, by name of the file."""
+    if "::" in source:
+        shape, dtype, read = _hdf5(source)
+    elif source.rstrip("/").endswith(".zarr"):
+        library("zarr", _NEEDS)
+        found = library("dask.array", _NEEDS).from_zarr(source)
+        _refuse_shape(source, found.shape, found.dtype)
+        return found.rechunk({1: -1})
+    else:
+        path = str(Path(source).resolve())
+        try:
+            stored = np.load(path, mmap_mode="r", allow_pickle=False)
+        except ValueError as error:
+            raise DataError(f"{source}: cannot be read as .npy: {one_line(error)}") from error
+        shape, dtype = stored.shape, stored.dtype
+
+        def read(start: int, stop: int) -> NDArray[Any]:
+            return np.array(np.load(path, mmap_mode="r", allow_pickle=False)[start:stop])
+
+    _refuse_shape(source, shape, dtype)
+    return _from_parts(read, shape, dtype)
+
+
+def _hdf5(source: str) -> tuple[Any, np.dtype[Any], Callable[[int, int], NDArray[Any]]]:
+    name, _, dataset = source.partition("::")
+    h5py = library("h5py", _NEEDS)
+    with h5py.File(name, "r") as file:
+        found = file.get(dataset) if dataset else file
+        if found is None:
+            raise DataError(f"{source}: {name} has no dataset called {dataset!r}")
+        if not isinstance(found, h5py.Dataset):
+            inside = list(found) if hasattr(found, "keys") else []
+            group = f" but a group of {listed(inside)}" if inside else ""
+            raise DataError(f"{source}: is not a dataset{group}")
+        # A dataset that holds nothing has no shape at all.
+        shape, dtype = found.shape or (), found.dtype
+    path = str(Path(name).resolve())
+
+    def read(start: int, stop: int) -> NDArray[Any]:
+        with h5py.File(path, "r") as file:
+            return np.asarray(file[dataset][start:stop])
+
+    return shape, dtype, read
+
+
+def _from_parts(
+    read: Callable[[int, int], NDArray[Any]], shape: tuple[int, int], dtype: np.dtype[Any]
+) -> Any:
+    da, delayed = library("dask.array", _NEEDS), library("dask", _NEEDS).delayed(read, pure=True)
+    n, d = shape
+    step = max(1, _BYTES_AT_A_TIME // (8 * d))
+    ends = [(start, min(start + step, n)) for start in range(0, n, step)]
+    return da.concatenate(
+        [da.from_delayed(delayed(start, stop), (stop - start, d), dtype) for start, stop in ends]
+    )
+
+
+def _refuse_shape(source: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+    if len(shape) != 2 or 0 in shape or dtype.kind not in "fiu":
+        raise DataError(
+            f"{source}: needs an array of numbers with two dimensions, rows and columns; got "
+            f"{dtype} of shape {shape}"
+        )
+
+
+def _from_frame(frame: Any) -> Found:
+    def not_numeric(column: str) -> str | None:
+        dtype = frame[column].dtype
+        return None if dtype.kind in "fiu" else f"{dtype}, no numbers"
+
+    def numbers(columns: list[str]) -> Any:
+        # Lengths of the parts of the array and not of the frame, whose parts Dask may merge.
+        return frame[columns].astype(np.float64).to_dask_array().compute_chunk_sizes()
+
+    names = [str(column) for column in frame.columns]
+    return Found(names, not_numeric, lambda column: frame[column].compute(), numbers)
+
+
+def _frame(source: str, delimiter: str | None, decimal: str, id_column: str | None) -> Any:
+    dd = library("dask.dataframe", _NEEDS)
+    name = source.lower().rstrip("/")
+    try:
+        if name.endswith((".parquet", ".pq")) or Path(source).is_dir():
+            library("pyarrow", f"{source}: reading Parquet files needs")
+            return dd.read_parquet(source)
+        separator = separator_of(name, delimiter)
+        options: dict[str, Any] = {"sep": separator, "decimal": decimal}
+        if name.endswith((".gz", ".bz2", ".xz", ".zst")):
+            # A compressed file cannot be entered in the middle.
+            options["blocksize"] = None
+        _check_headers(source, separator)
+        whole = _whole_ids(dd.read_csv(source, **options), id_column)
+        # Fractions and gaps may follow where a column begins with whole numbers.
+        return dd.read_csv(source, assume_missing=True, dtype=whole, **options)
+    except (DataError, ImportError):
+        raise
+    except Exception as error:
+        raise DataError(f"{source}: cannot be opened by Dask: {one_line(error)}") from error
+
+
+def _check_headers(source: str, separator: str) -> None:
+    """Refuse the names in the files as they are written; pandas would make them differ."""
+    files = library("fsspec", _NEEDS).open_files(
+        source, "rt", compression="infer", encoding="utf-8-sig", newline=""
+    )
+    headers = []
+    for file in files:
+        with file as lines:
+            headers.append(read_header(lines, source, separator))
+        if headers[-1] != headers[0]:
+            # Dask would read the columns of all files by their places in the first.
+            raise DataError(
+                f"{source}: {Path(file.path).name} has other columns than "
+                f"{Path(files[0].path).name}; give files of one header"
+            )
+
+
+def _whole_ids(frame: Any, id_column: str | None) -> dict[str, Any]:
+    """Return the type of a column of whole numbers that name the rows; 7 is not called 7.0."""
+    if id_column is None and is_id(str(frame.columns[0])):
+        id_column = str(frame.columns[0])
+    return {
+        c: frame[c].dtype for c in frame.columns if c == id_column and frame[c].dtype.kind in "iu"
+    }

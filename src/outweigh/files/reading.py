@@ -1,0 +1,284 @@
+"""Tables from CSV, TSV, Parquet and NumPy files, or standard input, read into memory.
+
+Nothing is unpickled, whatever a file claims to be.
+"""
+
+from __future__ import annotations
+
+import bz2
+import csv
+import gzip
+import io
+import lzma
+import sys
+import zipfile
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from outweigh.files.archive import (
+    DECOMPRESSED,
+    TooLarge,
+    array_in,
+    check_members,
+    read_at_most,
+    read_member,
+)
+from outweigh.files.table import (
+    ID_NAMES,
+    DataError,
+    Found,
+    Table,
+    Wanted,
+    one_line,
+    read_header,
+    refuse_unknown,
+    separator_of,
+    table_from,
+)
+from outweigh.libraries import library
+
+__all__ = ["MAX_GIGABYTES", "read_table"]
+
+MAX_GIGABYTES = 4.0
+"""Files that hold more than this are refused unless more is allowed."""
+
+_KINDS = {b"PAR1": "parquet", b"\x93NUMPY": "npy", b"PK\x03\x04": "npz"}
+_DECOMPRESSED: dict[bytes, Any] = {
+    b"\x1f\x8b": gzip.open,
+    b"BZh": bz2.open,
+    b"\xfd7zXZ\x00": lzma.open,
+    b"\x28\xb5\x2f\xfd": lambda file: library("zstandard", "reading .zst needs").open(file, "rb"),
+}
+
+
+def read_table(
+    source: str | Path,
+    *,
+    columns: Sequence[str] | None = None,
+    id_column: str | None = None,
+    drop_missing: bool = False,
+    delimiter: str | None = None,
+    decimal: str = ".",
+    max_gigabytes: float = MAX_GIGABYTES,
+    min_rows: int = 2,
+) -> Table:
+    r"""Read the numeric columns of a CSV, TSV, Parquet, .npy or .npz file, or of standard input.
+
+    Parameters
+    ----------
+    source : str or Path
+        A file, or "-" for standard input. Its kind, and whether it is compressed, is recognised by
+        its first bytes.
+    columns : sequence of str, optional
+        The columns to use; all numeric ones by default.
+    id_column : str, optional
+        The column that names the rows. A first column of distinct values called id or index is
+        taken by default.
+    drop_missing : bool, default=False
+        Leave rows with missing values out instead of refusing them.
+    delimiter : str, optional
+        Between the cells of a text file; a tab for .tsv and a comma for others by default.
+    decimal : {".", ","}, default="."
+        In the numbers of a text file.
+    max_gigabytes : float, default=4.0
+        Files that hold more, also when decompressed, are refused.
+    min_rows : int, default=2
+        Fewer usable rows are refused.
+
+    Returns
+    -------
+    Table
+
+    Raises
+    ------
+    DataError
+        With one line for a person.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> path = Path(tempfile.mkdtemp()) / "small.csv"
+    >>> _ = path.write_text("id,mass,note\na,1.5,good\nb,2.5,bad\n")
+    >>> table = read_table(path)
+    >>> table.columns, table.labels, table.dropped
+    (['mass'], ['a', 'b'], [('note', "text, such as 'good'")])
+    """
+    name, limit = str(source), max_gigabytes * 1e9
+    wanted = Wanted(columns, id_column, drop_missing, min_rows)
+    kind = "a table"
+    try:
+        with _opened(name, limit) as file:
+            kind = _kind(file, name)
+            if kind == "text":
+                found = _text(file, name, separator_of(name, delimiter), decimal)
+            elif kind == "parquet":
+                found = _parquet(file, name, wanted)
+            elif kind == "npy":
+                found = _in_columns(array_in(read_at_most(file, limit, "the array")), name)
+            else:
+                found = _in_columns(_only_array(file, name, limit), name)
+    except TooLarge as error:
+        raise DataError(
+            f"{name}: {error} is more than is read at once ({max_gigabytes:g} GB); raise "
+            "--max-gigabytes if it fits into memory, or read it in parts with --scheduler threads "
+            "(it needs Dask: pip install 'outweigh[dask,io]')"
+        ) from error
+    except (DataError, ImportError):
+        raise
+    except Exception as error:
+        raise DataError(f"{name}: cannot be read as {kind}: {one_line(error)}") from error
+    return table_from(found, name, wanted)
+
+
+def _opened(name: str, limit: float) -> Any:
+    """Return a file, or standard input, decompressed; it can be read again from its beginning."""
+    file: Any
+    if name == "-":
+        file = read_at_most(sys.stdin.buffer, limit, "standard input")
+        if not file.getbuffer().nbytes:
+            raise DataError("-: standard input is empty")
+    else:
+        path = Path(name)
+        if not path.exists():
+            raise DataError(f"{name}: no such file")
+        if path.is_dir():
+            raise DataError(f"{name}: is a folder; name one file in it")
+        size = path.stat().st_size
+        if size == 0:
+            raise DataError(f"{name}: the file is empty")
+        if size > limit:
+            raise TooLarge(f"{size / 1e9:.1f} GB")
+        file = path.open("rb")
+    start = _start(file)
+    for mark, decompressed in _DECOMPRESSED.items():
+        if start.startswith(mark):
+            with file, decompressed(file) as inside:
+                return read_at_most(inside, limit, DECOMPRESSED)
+    return file
+
+
+def _kind(file: BinaryIO, name: str) -> str:
+    start = _start(file)
+    kind = next((kind for mark, kind in _KINDS.items() if start.startswith(mark)), "text")
+    suffix = Path(name).suffix.lower()
+    if kind == "text" and suffix in (".npy", ".npz", ".parquet", ".pq"):
+        raise DataError(f"{name}: is not a {suffix} file")
+    return kind
+
+
+def _start(file: BinaryIO) -> bytes:
+    start = file.read(8)
+    file.seek(0)
+    return start
+
+
+def _only_array(file: BinaryIO, name: str, limit: float) -> NDArray[Any]:
+    with zipfile.ZipFile(file) as archive:
+        check_members(archive, limit)
+        keys = [member.removesuffix(".npy") for member in archive.namelist()]
+        if "X" in keys or len(keys) == 1:
+            return array_in(read_member(archive, f"{'X' if 'X' in keys else keys[0]}.npy"))
+    if {"format", "shape", "data"} <= set(keys):
+        raise DataError(
+            f"{name}: holds a sparse matrix of scipy, which this command does not read; in Python "
+            "the means take scipy.sparse.load_npz(FILE) as it is"
+        )
+    raise DataError(f"{name}: holds {len(keys)} arrays and none is called X: {', '.join(keys[:5])}")
+
+
+def _in_columns(array: NDArray[Any], name: str) -> Found:
+    if array.ndim != 2 or array.dtype.kind not in "fiu":
+        raise DataError(
+            f"{name}: needs an array of numbers with two dimensions, rows and columns; "
+            f"got {array.dtype} of shape {array.shape}"
+        )
+    names = [f"x{j}" for j in range(array.shape[1])]
+    return _in_memory(_pandas().DataFrame(array, columns=names))
+
+
+def _parquet(file: BinaryIO, name: str, wanted: Wanted) -> Found:
+    pandas = _pandas()
+    parquet = library("pyarrow.parquet", f"{name}: reading Parquet files needs")
+    columns = None
+    if wanted.columns is not None:
+        known = parquet.read_schema(file).names
+        file.seek(0)
+        refuse_unknown(name, wanted, known)
+        named = {*wanted.columns, wanted.id_column, *ID_NAMES}
+        columns = [column for column in known if column in named]
+    frame = pandas.read_parquet(file, columns=columns)
+    frame.columns = [str(column) for column in frame.columns]
+    named_rows = not isinstance(frame.index, pandas.RangeIndex)
+    return _in_memory(frame, [str(label) for label in frame.index] if named_rows else None)
+
+
+def _text(file: BinaryIO, name: str, separator: str, decimal: str) -> Found:
+    pandas = _pandas()
+    try:
+        header = _header(file, name, separator)
+        frame = pandas.read_csv(
+            file, sep=separator, decimal=decimal, low_memory=False, index_col=False
+        )
+    except (pandas.errors.ParserError, csv.Error) as error:
+        raise DataError(
+            f"{name}: cannot be read with {separator!r} between cells: {one_line(error)}; another "
+            "one is given with --delimiter"
+        ) from error
+    frame.columns = header
+    if frame.empty:
+        raise DataError(f"{name}: has a header and no rows")
+    return _in_memory(frame)
+
+
+def _header(file: BinaryIO, name: str, separator: str) -> list[str]:
+    lines = io.TextIOWrapper(file, "utf-8-sig", newline="")
+    try:
+        return read_header(lines, name, separator)
+    finally:
+        # Else the file would be closed with it.
+        lines.detach().seek(0)
+
+
+def _in_memory(frame: Any, row_names: list[str] | None = None) -> Found:
+    return Found(
+        list(frame.columns),
+        lambda column: _not_numeric(frame[column]),
+        frame.__getitem__,
+        partial(_numbers, frame),
+        row_names,
+    )
+
+
+def _numbers(frame: Any, columns: list[str]) -> NDArray[np.float64]:
+    return np.ascontiguousarray(frame[columns].to_numpy(dtype=np.float64, na_value=np.nan))
+
+
+def _not_numeric(column: Any) -> str | None:
+    """Return why a column is not numeric, or None if it is."""
+    if column.isna().all():
+        return "nothing"
+    kind = column.dtype.kind
+    if kind in "fiu":
+        return None
+    if kind in "bmM":
+        return "true and false" if kind == "b" else "dates"
+    present = column.dropna().astype(str)
+    to_numeric = _pandas().to_numeric
+    text = present[to_numeric(present, errors="coerce").isna()]
+    if text.empty:
+        return "numbers stored as text"
+    with_points = present.str.replace(",", ".", n=1, regex=False)
+    if to_numeric(with_points, errors="coerce").notna().all():
+        return f"decimal commas, such as {present.iloc[0][:30]!r}: use --decimal ,"
+    rare = f" in {len(text)} of {len(present)} cells" if len(text) <= 0.05 * len(present) else ""
+    return f"text{rare}, such as {text.iloc[0][:30]!r}"
+
+
+def _pandas() -> Any:
+    return library("pandas", "reading files needs")

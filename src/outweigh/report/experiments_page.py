@@ -1,0 +1,68 @@
+"""The page about experiments: panels, tables, where rivals win, failures, versions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from outweigh.experiments.algorithms import ALGORITHMS
+from outweigh.experiments.summary import Summary, defeats
+from outweigh.report.page import render
+
+__all__ = ["build_report"]
+
+
+def build_report(summaries: Sequence[Summary], images: Mapping[str, bytes]) -> str:
+    """Return the page.
+
+    Parameters
+    ----------
+    summaries : sequence of Summary
+    images : mapping
+        The PNG of each experiment, under its name; one without an image is shown as tables only.
+
+    Returns
+    -------
+    str
+        An HTML document.
+    """
+    lost = [defeat for summary in summaries for defeat in defeats(summary)]
+    failed = [record for summary in summaries for record in summary.failures]
+    n_done = sum(cell.n_done for summary in summaries for cell in summary.cells)
+    n_outside = len({(defeat.experiment, defeat.x) for defeat in lost if defeat.outside})
+    n_points = sum(len(summary.xs) for summary in summaries)
+    versions: list[dict[str, str]] = []
+    for summary in summaries:
+        versions += [found for found in summary.versions if found not in versions]
+    return render(
+        "experiments.html",
+        summaries=summaries,
+        images=images,
+        algorithms=ALGORITHMS,
+        versions=versions,
+        numbers=[
+            (len(summaries), "panels"),
+            (n_done, "runs done"),
+            (len(failed), "runs failed"),
+            (sum(summary.n_missing for summary in summaries), "runs missing"),
+            (f"{n_outside} of {n_points}", "points where a rival is better beyond the quartiles"),
+        ],
+        defeats=[
+            (
+                defeat.experiment,
+                f"{defeat.x:g}",
+                ALGORITHMS[defeat.rival].label,
+                f"{defeat.rival_median:.3f}",
+                f"{defeat.our_median:.3f}",
+                "no" if defeat.outside else "yes",
+            )
+            for defeat in lost
+        ],
+        failures=[
+            (
+                record["experiment"],
+                f"{record['x']:g}",
+                *(record[key] for key in ("algorithm", "trial", "seed", "failure")),
+            )
+            for record in failed
+        ],
+    )

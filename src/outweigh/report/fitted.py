@@ -1,0 +1,179 @@
+"""What there is to tell about a fit, gathered once for the terminal, for files and for a page."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from outweigh.displays.location import telling_entries
+from outweigh.estimators.base import RobustEstimator
+from outweigh.estimators.explanation import Explanation
+from outweigh.files import named_frame
+from outweigh.fit.certificate import Certificate
+from outweigh.protocols import Array, Indices
+
+__all__ = ["Fitted"]
+
+logger = logging.getLogger("outweigh")
+
+_REASONS = 5
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """A fitted estimator with its rows and their names.
+
+    Attributes
+    ----------
+    estimator : estimator
+        Fitted on `X`.
+    X : ndarray of shape (n, d), or a Dask array
+    labels : sequence of str
+        A name for each row.
+    names : sequence of str
+        A name for each feature.
+    source : str
+        Where the rows come from.
+    notes : sequence of str
+        What happened on the way: columns left out, rows dropped, warnings.
+    command : str
+        How to do it again.
+    """
+
+    estimator: RobustEstimator
+    X: Any
+    labels: Sequence[str]
+    names: Sequence[str]
+    source: str = "data"
+    notes: Sequence[str] = ()
+    command: str = ""
+
+    @property
+    def title(self) -> str:
+        """What was estimated."""
+        return {
+            "RobustMean": "robust mean",
+            "RobustSparseMean": "robust sparse mean",
+            "RobustPCA": "robust principal components",
+            "RobustSparsePCA": "robust sparse principal components",
+        }.get(type(self.estimator).__name__, type(self.estimator).__name__)
+
+    @property
+    def certificate(self) -> Certificate:
+        """The certificate of the fit."""
+        certificate: Certificate = self.estimator.certificate_
+        return certificate
+
+    @cached_property
+    def explanation(self) -> Explanation:
+        """The reasons against every distrusted row, under the names given here."""
+        self._tell("the reasons against rows")
+        found = self.estimator.explain(self.rows, top=_REASONS)
+        labels = np.array([self.labels[i] for i in found.rows], dtype=object)
+        return replace(found, labels=labels, feature_names=np.array(self.names, dtype=object))
+
+    @cached_property
+    def scores(self) -> Array:
+        """The score of each row."""
+        self._tell("the scores of the rows")
+        return np.asarray(self.estimator.score_samples(self.rows))
+
+    @cached_property
+    def weights(self) -> Array:
+        """The weight of each row."""
+        weights = self.estimator.weights_
+        if not isinstance(weights, np.ndarray):
+            self._tell("the weights of the rows")
+        return np.asarray(weights)
+
+    @property
+    def rows(self) -> Any:
+        """The rows as the estimator saw them: with names if it was given names."""
+        if not isinstance(self.X, np.ndarray) or not hasattr(self.estimator, "feature_names_in_"):
+            return self.X
+        return named_frame(self.X, self.names)
+
+    @property
+    def distrusted(self) -> NDArray[np.bool_]:
+        """Whether `predict` flags each row."""
+        flagged = np.zeros(len(self.labels), dtype=np.bool_)
+        flagged[self.explanation.rows] = True
+        return flagged
+
+    @property
+    def n_distrusted(self) -> int:
+        """How many rows `predict` flags."""
+        return len(self.explanation)
+
+    @cached_property
+    def plain_mean(self) -> Array:
+        """The mean of all rows."""
+        self._tell("the plain mean")
+        return np.asarray(self.X.mean(axis=0, dtype=np.float64))
+
+    def _tell(self, purpose: str) -> None:
+        if not isinstance(self.X, np.ndarray):
+            logger.info("after the fit: %s", purpose, extra={"a_pass": "begins"})
+
+    @property
+    def is_mean(self) -> bool:
+        """Whether a mean was estimated, or components."""
+        return hasattr(self.estimator, "location_")
+
+    def largest_entries(self, count: int) -> Indices:
+        """Return the features of the estimate to show.
+
+        Of a sparse mean the nonzero entries, largest first; of a mean the entries that differ most
+        from the plain mean; both in units of the noise. Of components the largest loadings.
+        """
+        est = self.estimator
+        if not self.is_mean:
+            size = np.abs(est.components_).max(axis=0)
+            chosen = np.argsort(-size, kind="stable")[:count]
+            return np.asarray(chosen[size[chosen] > 0], dtype=np.intp)
+        robust, plain = est.location_ / est.scale_, self.plain_mean / est.scale_
+        return telling_entries(robust, plain, sparse=hasattr(est, "support_"))[:count]
+
+    @property
+    def headline(self) -> str:
+        """The verdict in one plain sentence."""
+        n, n_rows = self.n_distrusted, len(self.labels)
+        counted = f"{n:,} of {n_rows:,} rows ({n / n_rows:.1%}) are distrusted"
+        if not getattr(self.certificate, "white", True):
+            return f"{counted}, by their distance from the bulk."
+        if not self.certificate.clean:
+            return f"Use with care: {counted}, and what is left does not look like clean data."
+        if n == 0:
+            return f"No evidence against any of the {n_rows:,} rows."
+        return f"{counted}; what is left looks like clean data."
+
+    @property
+    def advice(self) -> str:
+        """What to do where the level of clean data was not reached."""
+        again = "a higher --contamination if more rows may be wrong"
+        if not self.is_mean:
+            return (
+                "What to do: look at the pictures and the distrusted rows; fit again with "
+                "--trusted FILE (rows of noise alone, such as blank measurements) if there are "
+                f"any; or with {again}."
+            )
+        return (
+            "What to do: if the columns are correlated, fit again with --trusted FILE (rows that "
+            "you trust) or --covariance FILE; if their noise differs, with --scale mad; or with "
+            f"{again}."
+        )
+
+    @property
+    def parameters(self) -> Mapping[str, str]:
+        """The parameters of the estimator, in words."""
+        found = {}
+        for name, value in sorted(self.estimator.get_params(deep=False).items()):
+            shown = "given" if np.ndim(value) else repr(value)
+            found[name] = shown if len(shown) <= 60 else type(value).__name__
+        return found

@@ -1,0 +1,304 @@
+"""Files to tables: which columns are used, how rows are named, and what is refused in one line."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import lzma
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import scipy.sparse
+
+from outweigh import RobustMean
+from outweigh.files import DataError, read_table
+
+VALUES = np.array([[1.0, 2.5], [3.0, -4.0], [5.5, 6.0]])
+
+
+def frame() -> pd.DataFrame:
+    return pd.DataFrame(VALUES, columns=["a", "b"])
+
+
+def saved(folder: Path, kind: str) -> Path:
+    path = folder / f"data.{kind}"
+    if kind == "csv":
+        frame().to_csv(path, index=False)
+    elif kind == "tsv":
+        frame().to_csv(path, index=False, sep="\t")
+    elif kind == "csv.gz":
+        frame().to_csv(path, index=False)
+    elif kind == "parquet":
+        frame().to_parquet(path)
+    elif kind == "npy":
+        np.save(path, VALUES)
+    else:
+        np.savez(path, X=VALUES, other=np.arange(3))
+    return path
+
+
+@pytest.mark.parametrize("kind", ["csv", "tsv", "csv.gz", "parquet", "npy", "npz"])
+def test_every_kind_of_file_gives_the_same_numbers(tmp_path: Path, kind: str) -> None:
+    table = read_table(saved(tmp_path, kind))
+    np.testing.assert_array_equal(table.values, VALUES)
+    assert table.columns == (["x0", "x1"] if kind.startswith("np") else ["a", "b"])
+    assert table.labels == ["1", "2", "3"]
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet", "npy", "npz"])
+def test_standard_input_is_recognised_by_its_bytes(
+    tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = saved(tmp_path, kind).read_bytes()
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(data)))
+    np.testing.assert_array_equal(read_table("-").values, VALUES)
+
+
+def test_text_dates_and_truth_values_are_left_out_and_named(tmp_path: Path) -> None:
+    mixed = frame().assign(
+        name=["x", "y", "z"], flag=[True, False, True], empty=[None] * 3, mostly=["1", "2", "n.a!"]
+    )
+    mixed.to_csv(tmp_path / "mixed.csv", index=False)
+    table = read_table(tmp_path / "mixed.csv")
+    assert table.columns == ["a", "b"]
+    reasons = dict(table.dropped)
+    assert reasons["name"] == "text, such as 'x'"
+    assert reasons["flag"] == "true and false"
+    assert reasons["empty"] == "nothing"
+    assert "'n.a!'" in reasons["mostly"]
+
+
+def test_a_column_can_name_the_rows(tmp_path: Path) -> None:
+    frame().assign(who=["p", "q", "r"]).to_csv(tmp_path / "data.csv", index=False)
+    table = read_table(tmp_path / "data.csv", id_column="who")
+    assert (table.labels, table.columns, table.dropped) == (["p", "q", "r"], ["a", "b"], [])
+
+
+@pytest.mark.parametrize("name", ["id", "ID", "index", ""])
+def test_a_first_column_of_distinct_ids_is_not_a_feature(tmp_path: Path, name: str) -> None:
+    data = frame()
+    data.insert(0, name, [7, 8, 9])
+    data.to_csv(tmp_path / "data.csv", index=False)
+    table = read_table(tmp_path / "data.csv")
+    assert (table.id_column, table.labels, table.columns) == (name, ["7", "8", "9"], ["a", "b"])
+
+
+def test_a_first_column_of_repeated_values_is_a_feature(tmp_path: Path) -> None:
+    data = frame()
+    data.insert(0, "index", [7, 7, 9])
+    data.to_csv(tmp_path / "data.csv", index=False)
+    assert read_table(tmp_path / "data.csv").columns == ["index", "a", "b"]
+
+
+def test_the_index_of_a_parquet_file_names_the_rows(tmp_path: Path) -> None:
+    frame().set_index(pd.Index(["p", "q", "r"])).to_parquet(tmp_path / "data.parquet")
+    assert read_table(tmp_path / "data.parquet").labels == ["p", "q", "r"]
+
+
+def test_columns_are_used_in_the_order_given(tmp_path: Path) -> None:
+    for kind in ("csv", "parquet"):
+        table = read_table(saved(tmp_path, kind), columns=["b", "a"])
+        np.testing.assert_array_equal(table.values, VALUES[:, ::-1])
+
+
+def test_missing_rows_are_named_and_refused(tmp_path: Path) -> None:
+    data = frame().assign(id=["p", "q", "r"])
+    data.loc[1, "b"] = np.nan
+    data[["id", "a", "b"]].to_csv(tmp_path / "data.csv", index=False)
+    with pytest.raises(DataError, match=r"1 rows have missing or infinite values \(q\); leave"):
+        read_table(tmp_path / "data.csv")
+
+
+def test_missing_rows_are_dropped_when_asked(tmp_path: Path) -> None:
+    data = frame()
+    data.loc[1, "b"] = np.inf
+    data.to_csv(tmp_path / "data.csv", index=False)
+    table = read_table(tmp_path / "data.csv", drop_missing=True)
+    assert (table.n_missing, table.labels) == (1, ["1", "3"])
+
+
+def test_a_pickle_is_never_opened(tmp_path: Path) -> None:
+    class Bomb:
+        def __reduce__(self) -> Any:
+            return (pytest.fail, ("unpickled",))
+
+    np.save(tmp_path / "data.npy", np.array([[Bomb()]]), allow_pickle=True)
+    np.savez(tmp_path / "data.npz", np.array([[Bomb()]]))
+    for kind in ("npy", "npz"):
+        with pytest.raises(DataError, match="cannot be read as"):
+            read_table(tmp_path / f"data.{kind}")
+
+
+BAD = {
+    "empty": ("", "the file is empty"),
+    "header only": ("a,b\n", "has a header and no rows"),
+    "no numbers": ("a,b\nx,y\nz,w\n", "no numeric column; found 'a' (text, such as 'x')"),
+    "twice": ("a,b,a\n1,2,3\n4,5,6\n", "more than one column is called 'a'"),
+    "semicolons": ("a;b\n1;2\n3;4\n", "separated by a semicolon: use --delimiter ';'"),
+    "tabs": ("a\tb\n1\t2\n3\t4\n", "separated by a tab: use --delimiter '\\t'"),
+    "no header": ("1,2\n3,4\n5,6\n", "the first line holds numbers and no names"),
+    "one row": ("a,b\n1,2\n", "1 usable rows; at least 2 are needed"),
+    "ragged": ("a,b\n1,2\n1,2,3,4\n", "cannot be read"),
+    "wide rows": ("a,b\n1,2,3\n4,5,6\n", "the header needs a name for every column"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_a_file_that_cannot_be_used_is_refused_with_a_reason(tmp_path: Path, case: str) -> None:
+    text, reason = BAD[case]
+    path = tmp_path / "data.csv"
+    path.write_text(text)
+    with pytest.raises(DataError) as caught:
+        read_table(path)
+    assert reason in str(caught.value)
+    assert str(path) in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("kind", ["npy", "npz", "parquet"])
+def test_a_damaged_file_is_refused(tmp_path: Path, kind: str) -> None:
+    path = saved(tmp_path, kind)
+    path.write_bytes(path.read_bytes()[:60])
+    with pytest.raises(DataError, match="cannot be read as"):
+        read_table(path)
+
+
+def test_a_text_file_in_disguise_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "data.parquet"
+    path.write_text("a,b\n1,2\n")
+    with pytest.raises(DataError, match=r"is not a \.parquet file"):
+        read_table(path)
+
+
+def test_a_huge_file_is_refused_before_it_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "huge.csv"
+    with path.open("wb") as file:
+        file.truncate(10_000_000_000)
+    with pytest.raises(DataError, match=r"10\.0 GB is more than is read at once \(4 GB\); raise"):
+        read_table(path)
+
+
+def test_unknown_columns_are_named_with_those_that_exist(tmp_path: Path) -> None:
+    for kind in ("csv", "parquet"):
+        with pytest.raises(DataError, match="no column is called 'c'; there are 'a', 'b'"):
+            read_table(saved(tmp_path, kind), columns=["a", "c"])
+
+
+def test_an_array_of_the_wrong_shape_is_refused(tmp_path: Path) -> None:
+    np.save(tmp_path / "data.npy", np.zeros(5))
+    with pytest.raises(DataError, match="two dimensions, rows and columns"):
+        read_table(tmp_path / "data.npy")
+
+
+@pytest.mark.parametrize("kind", [pd.DataFrame, pl.DataFrame], ids=["pandas", "polars"])
+def test_frames_go_in_and_their_names_stay(kind: Any) -> None:
+    X = np.random.default_rng(0).standard_normal((200, 3))
+    X[:10] += 8.0
+    data = kind({name: X[:, j] for j, name in enumerate("abc")})
+    est = RobustMean().fit(data)
+    assert est.feature_names_in_.tolist() == ["a", "b", "c"]
+    np.testing.assert_allclose(est.score_samples(data), RobustMean().fit(X).score_samples(X))
+
+
+def test_decimal_commas_are_recognised_and_read_when_asked(tmp_path: Path) -> None:
+    path = tmp_path / "data.csv"
+    frame().to_csv(path, index=False, sep=";", decimal=",")
+    with pytest.raises(DataError, match=r"no numeric column.*decimal commas.*use --decimal ,"):
+        read_table(path, delimiter=";")
+    np.testing.assert_array_equal(read_table(path, delimiter=";", decimal=",").values, VALUES)
+
+
+def test_it_is_known_whether_rows_are_named_or_numbered(tmp_path: Path) -> None:
+    assert read_table(saved(tmp_path, "csv")).numbered
+    frame().assign(id=list("xyz"))[["id", "a", "b"]].to_csv(tmp_path / "ids.csv", index=False)
+    assert not read_table(tmp_path / "ids.csv").numbered
+
+
+def test_a_sparse_matrix_of_scipy_is_refused_with_advice(tmp_path: Path) -> None:
+    path = tmp_path / "counts.npz"
+    scipy.sparse.save_npz(path, scipy.sparse.csr_array(np.eye(4)))
+    with pytest.raises(DataError, match=r"sparse matrix of scipy.*load_npz"):
+        read_table(path)
+
+
+@pytest.mark.parametrize("kind", ["csv.gz", "csv.bz2", "csv.xz"])
+def test_a_compressed_file_is_recognised_by_its_bytes(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / f"data.{kind}"
+    frame().to_csv(path, index=False)
+    renamed = path.rename(tmp_path / "data.csv")
+    np.testing.assert_array_equal(read_table(renamed).values, VALUES)
+
+
+@pytest.mark.parametrize("module", [gzip, bz2, lzma])
+def test_what_a_compressed_file_holds_is_bounded(tmp_path: Path, module: Any) -> None:
+    path = tmp_path / "bomb.csv"
+    path.write_bytes(module.compress(b"a,b\n" + b"1,2\n" * 2_500_000))
+    assert path.stat().st_size < 1e5
+    with pytest.raises(DataError, match=r"decompressed is more than is read at once \(0\.005 GB\)"):
+        read_table(path, max_gigabytes=0.005)
+    with pytest.raises(DataError, match="raise --max-gigabytes"):
+        read_table(path, max_gigabytes=0.005)
+    assert read_table(path, max_gigabytes=0.011).values.shape == (2_500_000, 2)
+
+
+def test_what_an_archive_of_arrays_holds_is_bounded(tmp_path: Path) -> None:
+    path = tmp_path / "bomb.npz"
+    np.savez_compressed(path, X=np.zeros((1000, 1000)))
+    with pytest.raises(DataError, match=r"decompressed is more than is read at once \(0\.005 GB\)"):
+        read_table(path, max_gigabytes=0.005)
+    assert read_table(path, max_gigabytes=0.01).values.shape == (1000, 1000)
+
+
+def test_standard_input_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = b"a,b\n" + b"1,2\n" * 2_000_000
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(data)))
+    with pytest.raises(DataError, match=r"standard input is more than is read at once \(0\.005"):
+        read_table("-", max_gigabytes=0.005)
+
+
+@pytest.mark.parametrize("kind", ["npy", "npz", "-"])
+def test_a_shape_that_is_larger_than_the_file_takes_no_memory(
+    tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = io.BytesIO()
+    header = {"descr": "<f8", "fortran_order": False, "shape": (10**6, 10**6)}
+    np.lib.format.write_array_header_1_0(file, header)
+    file.write(bytes(80))
+    path = tmp_path / f"data.{kind}"
+    path.write_bytes(file.getvalue())
+    if kind == "npz":
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr("X.npy", file.getvalue())
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(file.getvalue())))
+    with pytest.raises(DataError, match="cannot be read as np"):
+        read_table("-" if kind == "-" else path)
+
+
+def test_a_member_that_holds_more_than_it_declares_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "data.npz"
+    np.savez_compressed(path, X=np.zeros((1000, 1000)))
+    data = bytearray(path.read_bytes())
+    for mark, offset in ((b"PK\x03\x04", 22), (b"PK\x01\x02", 24)):
+        at = data.rindex(mark) + offset
+        data[at : at + 4] = (200).to_bytes(4, "little")
+    path.write_bytes(data)
+    with pytest.raises(DataError, match="cannot be read as npz"):
+        read_table(path)
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_members_that_are_compressed_in_an_unusual_manner_are_refused(
+    tmp_path: Path, method: int
+) -> None:
+    file = io.BytesIO()
+    np.save(file, VALUES)
+    with zipfile.ZipFile(tmp_path / "data.npz", "w", method) as archive:
+        archive.writestr("X.npy", file.getvalue())
+    with pytest.raises(DataError, match=r"X\.npy is encrypted, or compressed in an unusual manner"):
+        read_table(tmp_path / "data.npz")

@@ -1,0 +1,88 @@
+"""The page about a fit holds what it must, escaped, and nothing from elsewhere."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+from outweigh import RobustMean, RobustSparseMean
+from outweigh.estimators.base import RobustEstimator
+from outweigh.report import Fitted, build_fit_report
+
+
+def fitted(estimator: RobustEstimator, wrong: int = 20, correlated: bool = False) -> Fitted:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((300, 8))
+    X[:, 0] += 2.0
+    X[:wrong, 2:5] += 6.0
+    if correlated:
+        X += 2.0 * rng.standard_normal((300, 1))
+    labels = [f"<b>{i}</b>" for i in range(300)]
+    names = [f"<i>{j}" for j in range(8)]
+    command = "outweigh fit mean 'a & b.csv'"
+    return Fitted(estimator.fit(X), X, labels, names, "a & b.csv", ["left <out>"], command)
+
+
+@pytest.fixture(scope="module")
+def page() -> str:
+    return build_fit_report(fitted(RobustSparseMean(2)))
+
+
+def test_the_verdict_comes_first_in_plain_words(page: str) -> None:
+    text = re.sub(r"<[^>]*>", " ", page[page.index("<main>") :])
+    assert text.split(".")[0].strip().startswith("20 of 300 rows (6")
+    assert "what is left looks like clean data" in text
+
+
+@pytest.mark.parametrize("part", ["verdict", "pictures", "distrusted", "estimate", "notes", "how"])
+def test_every_part_is_there(page: str, part: str) -> None:
+    assert f'id="{part}"' in page
+
+
+def test_names_and_values_are_escaped(page: str) -> None:
+    body = page[page.index("<body>") :]
+    assert "<b>3</b>" not in body
+    assert "&lt;b&gt;3&lt;/b&gt;" in body
+    assert "&lt;i&gt;2" in body
+    assert "a &amp; b.csv" in body
+    assert "left &lt;out&gt;" in body
+
+
+def test_nothing_comes_from_elsewhere(page: str) -> None:
+    assert re.findall(r'(?:src|href)="(?!data:)[^"]*"', page) == []
+    assert "http://" not in page
+    assert "https://" not in page
+
+
+def test_only_the_sorting_script_may_run(page: str) -> None:
+    assert page.count("<script>") == 1
+    assert "script-src 'sha256-" in page
+    assert "unsafe-inline'; script-src" in page
+
+
+def test_the_way_to_do_it_again_is_given(page: str) -> None:
+    assert "outweigh fit mean &#39;a &amp; b.csv&#39;" in page
+    assert "numpy" in page
+    assert "n_nonzero" in page
+
+
+def test_a_fit_that_stalled_says_what_to_do() -> None:
+    page = build_fit_report(fitted(RobustMean(contamination=0.05), correlated=True))
+    assert "verdict care" in page
+    assert "Use with care" in page
+    assert "--trusted FILE" in page
+
+
+def test_clean_data_has_no_distrusted_rows() -> None:
+    page = build_fit_report(fitted(RobustMean(), wrong=0))
+    assert "No evidence against any of the 300 rows." in page
+    assert "None: no row has lost" in page
+
+
+def test_paper_is_light_also_where_the_screen_is_dark(page: str) -> None:
+    style = page[page.index("<style>") : page.index("</style>")]
+    dark = "(prefers-color-scheme: dark)"
+    assert dark in style
+    assert style.count(dark) == style.count(f"@media screen and {dark}")
