@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Self
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -10,9 +11,18 @@ from sklearn.base import BaseEstimator
 
 from outweigh.estimators.mean import RobustSparseMean
 
-__all__ = ["SparseGradientDescent"]
+__all__ = ["PLAIN", "SparseGradientDescent"]
+
+PLAIN: dict[str, Any] = {
+    "solver": "backtracking",
+    "refit": False,
+    "stop_at_floor": False,
+    "working_set": False,
+}
+"""The options that leave of our estimators of means what the paper states."""
 
 
+@dataclass(eq=False, repr=False)
 class SparseGradientDescent(BaseEstimator):
     """Algorithm 1 as the paper states it: a stationary point on all features, then the k largest.
 
@@ -44,31 +54,17 @@ class SparseGradientDescent(BaseEstimator):
     (30,)
     """
 
-    def __init__(
-        self,
-        n_nonzero: int,
-        *,
-        contamination: float,
-        solver: str = "backtracking",
-        max_iter: int = 200,
-    ) -> None:
-        self.n_nonzero = n_nonzero
-        self.contamination = contamination
-        self.solver = solver
-        self.max_iter = max_iter
+    n_nonzero: int
+    _: KW_ONLY
+    contamination: float
+    solver: str = "backtracking"
+    max_iter: int = 200
 
     def fit(self, X: ArrayLike, y: object = None) -> Self:
         """Estimate the mean of X."""
-        plain = RobustSparseMean(
-            self.n_nonzero,
-            contamination=self.contamination,
-            scale=None,
-            solver=self.solver,
-            refit=False,
-            stop_at_floor=False,
-            working_set=False,
-            max_iter=self.max_iter,
-        ).fit(X)
+        options = {**PLAIN, "solver": self.solver, "max_iter": self.max_iter, "scale": None}
+        plain = RobustSparseMean(self.n_nonzero, contamination=self.contamination, **options)
+        plain.fit(X)
         self.location_: np.ndarray = plain.location_
         self.n_iter_: int = plain.n_iter_
         return self
