@@ -27,9 +27,7 @@ from threadpoolctl import threadpool_limits
 from outweigh.adversaries import Sample, make
 from outweigh.experiments.algorithms import ALGORITHMS, Algorithm
 from outweigh.experiments.metrics import METRICS
-from outweigh.experiments.spec import Run, derive_seed
-
-Record = dict[str, Any]
+from outweigh.experiments.spec import Record, Run, derive_seed
 
 _STATUS = "/proc/self/status"
 _CLEAR = "/proc/self/clear_refs"

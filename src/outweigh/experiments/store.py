@@ -12,13 +12,10 @@ import os
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from types import TracebackType
 from typing import Any, BinaryIO, Self
 
 from outweigh.experiments.errors import ExperimentError
-from outweigh.experiments.spec import SCHEMA
-
-Record = dict[str, Any]
+from outweigh.experiments.spec import SCHEMA, Record
 
 _KIND = "outweigh records"
 
@@ -80,12 +77,7 @@ class Store:
             raise
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._close()
 
     def append(self, record: Mapping[str, Any]) -> None:
