@@ -18,7 +18,11 @@ RandomState = int | Generator | None
 
 
 class Shape(NamedTuple):
-    """Checked sizes of a sample, and the number of rows the adversary may touch."""
+    """Checked sizes of a sample, and the share and the number of rows the adversary may touch.
+
+    The first two are the shape of the data, ``shape[:2]``; the first four are the arguments that
+    every adversary takes, in their order, ``shape[:4]``.
+    """
 
     n_samples: int
     n_features: int
@@ -75,6 +79,7 @@ def adversary(attack: Callable[..., Sample]) -> Adversary:
         return attack(rng, shape, **options)
 
     shared = inspect.signature(draw)
+    # help() and options_of() read this signature: the five arguments of all, then the own options.
     five, own = [*shared.parameters.values()][:-1], [*inspect.signature(attack).parameters.values()]
     functools.update_wrapper(draw, attack)
     draw.__signature__ = shared.replace(parameters=[*five, *own[2:]])  # type: ignore[attr-defined]

@@ -82,6 +82,7 @@ class Baseline(BaseEstimator):
     """
 
     n_nonzero: int | None
+    # How many rows of X are needed at least.
     _min_samples: ClassVar[int] = 1
 
     def fit(self, X: npt.ArrayLike, y: object = None) -> Self:
@@ -100,6 +101,7 @@ class Baseline(BaseEstimator):
         return self._publish(X, kept, self._find(samples, kept))
 
     def _find(self, X: FloatArray, n_nonzero: int) -> Found:
+        """Estimate from checked rows; at most ``n_nonzero`` entries of a mean are kept later."""
         raise NotImplementedError
 
     def _named(self, estimate: FloatArray, n_nonzero: int) -> dict[str, Any]:
@@ -135,6 +137,7 @@ class Baseline(BaseEstimator):
         return samples, min(int(self.n_nonzero), n_features)
 
     def _check_parameters(self) -> None:
+        """Raise an error that names the parameter if one is not what ``_ALLOWED`` says."""
         for name, value in self.get_params(deep=False).items():
             if name not in _ALLOWED or (name == "n_nonzero" and value is None):
                 continue
@@ -145,6 +148,7 @@ class Baseline(BaseEstimator):
                 raise ValueError(f"{name} must be {allowed.wanted}, got {value!r}")
 
     def _publish(self, X: npt.ArrayLike, n_nonzero: int, found: Found) -> Self:
+        """Set the fitted attributes; whatever can fail comes before the first of them."""
         fitted = self._named(found.estimate, n_nonzero)
         for name in ("mean", "inliers", "weights", "n_iter"):
             fitted[name] = getattr(found, name)
@@ -166,7 +170,7 @@ class MeanBaseline(Baseline):
 class ComponentsBaseline(Baseline):
     """A baseline for components; ``fit`` sets ``components_`` and ``mean_``."""
 
-    _min_samples = 2
+    _min_samples = 2  # one row has no variance
 
     def _named(self, estimate: FloatArray, n_nonzero: int) -> dict[str, Any]:
         return {"components": unit_rows(estimate)}

@@ -71,9 +71,11 @@ class Algorithm:
 def _build(
     sparse: Callable[..., Any], dense: Callable[..., Any] | None = None, **options: Any
 ) -> Build:
-    """Tell an estimator what it has a use for; the dense one, if any, where no sparsity is known.
+    """Return how to build an estimator: the dense one, if there is one, where k is not known.
 
-    The samples with components have mean zero, which whoever can make use of it is told as well.
+    Of what is known it is told what its constructor asks for. The samples with components have
+    mean zero, which counts as known. The options are handed to it whether it has them or not, so
+    that one that is misspelt, or gone, is an error.
     """
 
     def build(n_nonzero: int | None, contamination: float, random_state: int) -> Any:
@@ -83,12 +85,14 @@ def _build(
             "contamination": contamination,
             "random_state": random_state,
             "assume_centered": True,
-            **options,
         }
-        takes = inspect.signature(estimator).parameters
-        return estimator(**{name: value for name, value in known.items() if name in takes})
+        asked = inspect.signature(estimator).parameters
+        return estimator(**{k: v for k, v in known.items() if k in asked} | options)
 
     return build
+
+
+_BASELINES = {**MEAN_BASELINES, **{f"pca_{name}": kind for name, kind in PCA_BASELINES.items()}}
 
 
 def _task(name: str) -> str:
@@ -98,19 +102,17 @@ def _task(name: str) -> str:
 
 def _rival(name: str, label: str, colour: str, marker: str, **more: Any) -> Algorithm:
     """Return a baseline as an algorithm."""
-    baselines = {**MEAN_BASELINES, **{f"pca_{key}": kind for key, kind in PCA_BASELINES.items()}}
-    return Algorithm(name, label, _task(name), _build(baselines[name]), colour, marker, **more)
+    return Algorithm(name, label, _task(name), _build(_BASELINES[name]), colour, marker, **more)
 
 
 def _ours(
     name: str, label: str, colour: str, marker: str, line: str = "-", **options: Any
 ) -> Algorithm:
-    """Return our estimator for a task, with some of its options, as an algorithm."""
-    kinds = (
-        (RobustSparseMean, RobustMean) if _task(name) == "mean" else (RobustSparsePCA, RobustPCA)
-    )
+    """Return our estimator for a task, with some of its options set, as an algorithm."""
+    task = _task(name)
+    kinds = (RobustSparseMean, RobustMean) if task == "mean" else (RobustSparsePCA, RobustPCA)
     build = _build(*kinds, **options)
-    return Algorithm(name, label, _task(name), build, colour, marker, line, ours=True)
+    return Algorithm(name, label, task, build, colour, marker, line, ours=True)
 
 
 _REGISTERED = (
