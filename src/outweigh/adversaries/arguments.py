@@ -129,23 +129,26 @@ def check_shape(n_samples: int, n_features: int, n_nonzero: int, contamination: 
             f"n_nonzero must be at most n_features={d}, got {k}; "
             f"use n_nonzero=n_features for a dense truth"
         )
-    if isinstance(contamination, bool) or not isinstance(contamination, Real):
-        raise TypeError(
-            f"contamination must be a number in [0, 0.5), got {type(contamination).__name__}"
-        )
-    if not 0.0 <= contamination < 0.5:
-        raise ValueError(
-            f"contamination must be in [0, 0.5), got {contamination!r}; "
-            f"pass the fraction of rows to replace, such as 0.1"
-        )
-    share = float(contamination)
+    share = check_share("contamination", contamination)
     return Shape(n, d, k, share, min(round(share * n), (n - 1) // 2))
 
 
-def check_positive(name: str, value: float) -> float:
-    """Return ``value`` as a float, or say that it must be a positive finite number."""
-    if isinstance(value, bool) or not isinstance(value, Real) or not 0 < value < np.inf:
-        raise ValueError(f"{name} must be a positive finite number, got {value!r}")
+def check_share(name: str, value: float) -> float:
+    """Return ``value`` as a float in [0, 0.5), or say that it must be one."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise TypeError(f"{name} must be a number in [0, 0.5), got {type(value).__name__}")
+    if not 0.0 <= value < 0.5:
+        raise ValueError(
+            f"{name} must be in [0, 0.5), got {value!r}; pass the fraction of rows that are wrong, "
+            f"such as 0.1"
+        )
+    return float(value)
+
+
+def check_between(name: str, value: float, low: float = 0.0, high: float = np.inf) -> float:
+    """Return ``value`` as a float strictly between two bounds, or say that it must be there."""
+    if isinstance(value, bool) or not isinstance(value, Real) or not low < value < high:
+        raise ValueError(f"{name} must be a number between {low:g} and {high:g}, got {value!r}")
     return float(value)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.random import Generator
 
-from outweigh.adversaries.arguments import Shape, adversary, check_count, check_positive
+from outweigh.adversaries.arguments import Shape, adversary, check_between, check_count
 from outweigh.adversaries.clean import draw_clean, sparse_shift
 from outweigh.adversaries.inliers import draw_noise
 from outweigh.adversaries.sample import Sample
@@ -39,7 +39,7 @@ def tight_cluster(
     >>> bool(np.ptp(sample.X[~sample.inliers], axis=0).max() <= 0.2)
     True
     """
-    check_positive("radius", radius)
+    check_between("radius", radius)
     case = draw_clean(rng, shape, inliers)
     centre = case.mean + sparse_shift(rng, shape, shift)
     ball = rng.standard_normal((shape.n_outliers, shape.n_features))
@@ -89,7 +89,7 @@ def far_outliers(
     True
     """
     case = draw_clean(rng, shape, inliers)
-    step = check_positive("distance", distance) / np.sqrt(shape.n_nonzero)
+    step = check_between("distance", distance) / np.sqrt(shape.n_nonzero)
     return case.shift_outliers(sparse_shift(rng, shape, step))
 
 

@@ -16,8 +16,8 @@ from numpy.random import Generator
 from outweigh.adversaries.arguments import (
     Shape,
     adversary,
+    check_between,
     check_count,
-    check_positive,
     choose_rows,
     choose_support,
     random_signs,
@@ -72,7 +72,7 @@ def spiked_mixture(
     n_components = check_count("n_components", n_components)
     n_outlier_spikes = check_count("n_outlier_spikes", n_outlier_spikes)
     heights = _spikes(spike, n_components)
-    outlier_height = check_positive("outlier_spike", outlier_spike)
+    outlier_height = check_between("outlier_spike", outlier_spike)
     _check_choice("outlier_norm", outlier_norm, ("ones", "unit"))
     _check_choice("signs", signs, ("positive", "random"))
 
@@ -148,7 +148,7 @@ def spike_and_cluster(
     True
     """
     heights = _spikes(spike, 1)
-    distance, radius = check_positive("distance", distance), check_positive("radius", radius)
+    distance, radius = check_between("distance", distance), check_between("radius", radius)
     components = _flat_components(rng, shape.n_features, shape.n_nonzero, 1, overlapping=False)
     centre = np.zeros(shape.n_features)
     away = choose_support(rng, shape.n_features, shape.n_nonzero, np.flatnonzero(components[0]))
@@ -190,7 +190,7 @@ def dense_spike(
     1.0
     """
     heights = _spikes(spike, 1)
-    outlier_height = check_positive("outlier_spike", outlier_spike)
+    outlier_height = check_between("outlier_spike", outlier_spike)
     width = min(check_count("outlier_nonzero", outlier_nonzero), shape.n_features)
     component = np.zeros((1, shape.n_features))
     support = choose_support(rng, shape.n_features, shape.n_nonzero)

@@ -5,14 +5,15 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from numbers import Integral, Real
-from typing import Any, ClassVar, NamedTuple, Self
+from functools import partial
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array, validate_data
 
+from outweigh.adversaries.arguments import check_between, check_count, check_share
 from outweigh.selection import hard_threshold, top_k_indices
 
 FloatArray = npt.NDArray[np.float64]
@@ -22,31 +23,17 @@ IndexArray = npt.NDArray[np.intp]
 # Squares of larger values overflow when they are summed.
 _LARGEST = 1e140
 
-
-class Allowed(NamedTuple):
-    """What a parameter may be: of which type, in words, and as a test of a value of that type."""
-
-    kind: type
-    wanted: str
-    holds: Callable[[Any], bool]
-
-
-_SHARE = Allowed(Real, "a number between 0 and 1", lambda value: 0.0 < value < 1.0)
-_COUNT = Allowed(Integral, "a positive integer", lambda value: value >= 1)
-
 # A parameter means the same in every baseline that has it, so that its name says what it may be.
-_ALLOWED = {
-    "contamination": Allowed(
-        Real, "in [0, 0.5), the fraction of rows that may be wrong", lambda value: 0 <= value < 0.5
-    ),
-    "failure_probability": _SHARE,
-    "false_discovery_rate": _SHARE,
-    "max_iter": _COUNT,
-    "n_components": _COUNT,
-    "n_nonzero": _COUNT._replace(wanted="a positive integer, or None to keep all entries"),
-    "n_trials": _COUNT,
-    "spike": Allowed(Real, "a positive finite number", lambda value: 0.0 < value < np.inf),
-    "step_size": Allowed(Real, "a number between 0 and 2", lambda value: 0.0 < value < 2.0),
+_CHECKS: dict[str, Callable[[str, Any], object]] = {
+    "contamination": check_share,
+    "failure_probability": partial(check_between, high=1.0),
+    "false_discovery_rate": partial(check_between, high=1.0),
+    "max_iter": check_count,
+    "n_components": check_count,
+    "n_nonzero": check_count,
+    "n_trials": check_count,
+    "spike": check_between,
+    "step_size": partial(check_between, high=2.0),
 }
 
 
@@ -123,8 +110,11 @@ class Baseline(BaseEstimator):
                 f"X has values as large as {largest:.3g}, whose squares overflow; "
                 f"divide X by a constant first"
             )
-        self._check_parameters()
         n_features = samples.shape[1]
+        for name, value in self.get_params(deep=False).items():
+            # Only n_nonzero may be None, which stands for all features.
+            if name in _CHECKS and not (name == "n_nonzero" and value is None):
+                _CHECKS[name](name, value)
         if self.n_nonzero is None:
             return samples, n_features
         if self.n_nonzero > n_features:
@@ -135,17 +125,6 @@ class Baseline(BaseEstimator):
                 stacklevel=3,
             )
         return samples, min(int(self.n_nonzero), n_features)
-
-    def _check_parameters(self) -> None:
-        """Raise an error that names the parameter if one is not what ``_ALLOWED`` says."""
-        for name, value in self.get_params(deep=False).items():
-            if name not in _ALLOWED or (name == "n_nonzero" and value is None):
-                continue
-            allowed = _ALLOWED[name]
-            if isinstance(value, bool) or not isinstance(value, allowed.kind):
-                raise TypeError(f"{name} must be {allowed.wanted}, got {type(value).__name__}")
-            if not allowed.holds(value):
-                raise ValueError(f"{name} must be {allowed.wanted}, got {value!r}")
 
     def _publish(self, X: npt.ArrayLike, n_nonzero: int, found: Found) -> Self:
         """Set the fitted attributes; whatever can fail comes before the first of them."""
