@@ -10,7 +10,8 @@ import pytest
 from outweigh.adversaries import wrong_support
 from outweigh.baselines import EmpiricalMean, OracleMean, SdpMean
 from outweigh.baselines.sdp import _sparse_variance_program
-from outweigh.baselines.weighted_spectrum import descend, top_variance
+from outweigh.baselines.spectral_weights import top_variance
+from outweigh.baselines.weight_descent import descend
 from outweigh.optimise.capped_simplex import CappedSimplex
 
 

@@ -9,9 +9,9 @@ import pytest
 
 from outweigh.experiments import measure
 from outweigh.experiments.algorithms import ALGORITHMS, Algorithm
-from outweigh.experiments.measure import Record, execute, flagged_rows
+from outweigh.experiments.measure import execute, flagged_rows
 from outweigh.experiments.runner import do_runs, missing_runs
-from outweigh.experiments.spec import Experiment, Run, enumerate_runs
+from outweigh.experiments.spec import Experiment, Record, Run, enumerate_runs
 from outweigh.experiments.store import Store
 
 MEASURED = ("seconds", "peak_memory_mb")

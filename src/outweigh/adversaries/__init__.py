@@ -8,11 +8,11 @@ name and :func:`make` calls one by name.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from outweigh.adversaries.arguments import RandomState, as_generator
+from outweigh.adversaries.arguments import Adversary, RandomState, as_generator
 from outweigh.adversaries.inliers import INLIERS
 from outweigh.adversaries.means import (
     bounded_covariance,
@@ -34,8 +34,6 @@ from outweigh.adversaries.spikes import (
     spiked_mixture,
     two_outlier_spikes,
 )
-
-Adversary = Callable[..., Sample]
 
 MEAN_ADVERSARIES: Mapping[str, Adversary] = MappingProxyType(
     {
@@ -102,8 +100,7 @@ def make(
     """
     if name not in ADVERSARIES:
         raise ValueError(f"name must be one of {', '.join(ADVERSARIES)}; got {name!r}")
-    adversary = ADVERSARIES[name]
-    allowed = options_of(name)
+    adversary, allowed = ADVERSARIES[name], options_of(name)
     for option in options:
         if option not in allowed:
             raise ValueError(

@@ -1,28 +1,92 @@
-"""The checks and the random choices that all adversaries share."""
+"""What all adversaries share: their five arguments, the checks of them, and random choices."""
 
 from __future__ import annotations
 
+import functools
+import inspect
+from collections.abc import Callable
 from numbers import Integral, Real
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
+from numpy.random import Generator
 
-from outweigh.adversaries.sample import BoolArray, FloatArray
+from outweigh.adversaries.sample import BoolArray, FloatArray, Sample
 
-RandomState = int | np.random.Generator | None
+RandomState = int | Generator | None
 
 
 class Shape(NamedTuple):
-    """Checked sizes of a sample, and the number of rows the adversary may touch."""
+    """Checked sizes of a sample, and the share and the number of rows the adversary may touch.
+
+    The first two are the shape of the data, ``shape[:2]``; the first four are the arguments that
+    every adversary takes, in their order, ``shape[:4]``.
+    """
 
     n_samples: int
     n_features: int
     n_nonzero: int
+    contamination: float
     n_outliers: int
 
 
-def as_generator(random_state: RandomState) -> np.random.Generator:
+class Adversary(Protocol):
+    """A function that draws contaminated data; its options, keywords only, are its own."""
+
+    __name__: str
+
+    def __call__(
+        self,
+        n_samples: int,
+        n_features: int,
+        n_nonzero: int,
+        contamination: float,
+        random_state: RandomState = None,
+        **options: Any,
+    ) -> Sample:
+        """Draw a sample; see :func:`outweigh.adversaries.make` for what the arguments are."""
+
+
+def adversary(attack: Callable[..., Sample]) -> Adversary:
+    """Make an adversary of ``attack(rng, shape, *, options)``: a decorator.
+
+    The adversary takes the five arguments that all have in common, checks them once for all, and
+    hands a generator and the checked sizes to the attack. Its signature shows the attack's options.
+
+    Examples
+    --------
+    >>> @adversary
+    ... def harmless(rng, shape, *, level=1.0):
+    ...     X = np.full(shape[:2], level)
+    ...     return Sample(X, choose_rows(rng, shape), X[0])
+    >>> harmless(50, 4, 2, 0.1, random_state=0, level=3.0).n_outliers
+    5
+    >>> list(inspect.signature(harmless).parameters)[3:]
+    ['contamination', 'random_state', 'level']
+    """
+
+    def draw(
+        n_samples: int,
+        n_features: int,
+        n_nonzero: int,
+        contamination: float,
+        random_state: RandomState = None,
+        **options: Any,
+    ) -> Sample:
+        rng = as_generator(random_state)
+        shape = check_shape(n_samples, n_features, n_nonzero, contamination)
+        return attack(rng, shape, **options)
+
+    shared = inspect.signature(draw)
+    # help() and options_of() read this signature: the five arguments of all, then the own options.
+    five, own = [*shared.parameters.values()][:-1], [*inspect.signature(attack).parameters.values()]
+    functools.update_wrapper(draw, attack)
+    draw.__signature__ = shared.replace(parameters=[*five, *own[2:]])  # type: ignore[attr-defined]
+    return draw
+
+
+def as_generator(random_state: RandomState) -> Generator:
     """Return the generator that ``random_state`` stands for.
 
     A generator is used as it is, so that its state advances; an integer seeds a new one; None
@@ -57,39 +121,47 @@ def check_shape(n_samples: int, n_features: int, n_nonzero: int, contamination: 
     >>> check_shape(100, 20, 5, 0.1).n_outliers
     10
     """
-    n = _positive_integer("n_samples", n_samples)
-    d = _positive_integer("n_features", n_features)
-    k = _positive_integer("n_nonzero", n_nonzero)
+    n = check_count("n_samples", n_samples)
+    d = check_count("n_features", n_features)
+    k = check_count("n_nonzero", n_nonzero)
     if k > d:
         raise ValueError(
             f"n_nonzero must be at most n_features={d}, got {k}; "
             f"use n_nonzero=n_features for a dense truth"
         )
-    if isinstance(contamination, bool) or not isinstance(contamination, Real):
-        raise TypeError(
-            f"contamination must be a number in [0, 0.5), got {type(contamination).__name__}"
-        )
-    if not 0.0 <= contamination < 0.5:
+    share = check_share("contamination", contamination)
+    return Shape(n, d, k, share, min(round(share * n), (n - 1) // 2))
+
+
+def check_share(name: str, value: float) -> float:
+    """Return ``value`` as a float in [0, 0.5), or say that it must be one."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise TypeError(f"{name} must be a number in [0, 0.5), got {type(value).__name__}")
+    if not 0.0 <= value < 0.5:
         raise ValueError(
-            f"contamination must be in [0, 0.5), got {contamination!r}; "
-            f"pass the fraction of rows to replace, such as 0.1"
+            f"{name} must be in [0, 0.5), got {value!r}; pass the fraction of rows that are wrong, "
+            f"such as 0.1"
         )
-    return Shape(n, d, k, min(round(float(contamination) * n), (n - 1) // 2))
+    return float(value)
 
 
-def check_positive(name: str, value: float) -> float:
-    """Return ``value`` as a float, or say that it must be a positive finite number."""
-    if isinstance(value, bool) or not isinstance(value, Real) or not 0 < value < np.inf:
-        raise ValueError(f"{name} must be a positive finite number, got {value!r}")
+def check_between(name: str, value: float, low: float = 0.0, high: float = np.inf) -> float:
+    """Return ``value`` as a float strictly between two bounds, or say that it must be there."""
+    if isinstance(value, bool) or not isinstance(value, Real) or not low < value < high:
+        raise ValueError(f"{name} must be a number between {low:g} and {high:g}, got {value!r}")
     return float(value)
 
 
 def check_count(name: str, value: int) -> int:
     """Return ``value`` as an int, or say that it must be a positive integer."""
-    return _positive_integer(name, value)
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise TypeError(f"{name} must be an integer, got {type(value).__name__}")
+    if value < 1:
+        raise ValueError(f"{name} must be at least 1, got {value}")
+    return int(value)
 
 
-def choose_rows(rng: np.random.Generator, shape: Shape) -> BoolArray:
+def choose_rows(rng: Generator, shape: Shape) -> BoolArray:
     """Choose the rows that the adversary replaces; True marks the ones it leaves alone."""
     inliers = np.ones(shape.n_samples, dtype=np.bool_)
     inliers[rng.choice(shape.n_samples, shape.n_outliers, replace=False)] = False
@@ -97,10 +169,7 @@ def choose_rows(rng: np.random.Generator, shape: Shape) -> BoolArray:
 
 
 def choose_support(
-    rng: np.random.Generator,
-    n_features: int,
-    size: int,
-    avoid: npt.NDArray[np.intp] | None = None,
+    rng: Generator, n_features: int, size: int, avoid: npt.NDArray[np.intp] | None = None
 ) -> npt.NDArray[np.intp]:
     """Choose ``size`` features at random, those of ``avoid`` only when no others are left."""
     order = rng.permutation(n_features)
@@ -109,14 +178,6 @@ def choose_support(
     return order[:size]
 
 
-def random_signs(rng: np.random.Generator, size: int) -> FloatArray:
+def random_signs(rng: Generator, size: int) -> FloatArray:
     """Draw ``size`` signs, -1.0 or +1.0 with equal chance."""
     return 2.0 * rng.integers(0, 2, size).astype(np.float64) - 1.0
-
-
-def _positive_integer(name: str, value: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, Integral):
-        raise TypeError(f"{name} must be an integer, got {type(value).__name__}")
-    if value < 1:
-        raise ValueError(f"{name} must be at least 1, got {value}")
-    return int(value)

@@ -6,25 +6,16 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from numpy.random import Generator
 
-from outweigh.adversaries.arguments import (
-    RandomState,
-    Shape,
-    as_generator,
-    check_shape,
-    choose_rows,
-    choose_support,
-    random_signs,
-)
+from outweigh.adversaries.arguments import Shape, choose_rows, choose_support, random_signs
 from outweigh.adversaries.inliers import draw_noise
 from outweigh.adversaries.sample import BoolArray, FloatArray, Sample
 
 
 class CleanSample(NamedTuple):
-    """Clean samples, the rows that are to stay, and the generator for what comes next."""
+    """Clean samples around a mean, and the rows of them that are to stay."""
 
-    rng: np.random.Generator
-    shape: Shape
     mean: FloatArray
     X: FloatArray
     kept: BoolArray
@@ -40,27 +31,16 @@ class CleanSample(NamedTuple):
         return Sample(self.X, self.kept, self.mean)
 
 
-def draw_clean(
-    n_samples: int,
-    n_features: int,
-    n_nonzero: int,
-    contamination: float,
-    random_state: RandomState,
-    inliers: str,
-) -> CleanSample:
+def draw_clean(rng: Generator, shape: Shape, inliers: str) -> CleanSample:
     """Draw a sparse mean and clean samples around it, and choose the rows to spoil."""
-    rng, shape = (
-        as_generator(random_state),
-        check_shape(n_samples, n_features, n_nonzero, contamination),
-    )
     mean = sparse_mean(rng, shape)
-    X = draw_noise(inliers, rng, (shape.n_samples, shape.n_features))
+    X = draw_noise(inliers, rng, shape[:2])
     X += mean
-    return CleanSample(rng, shape, mean, X, choose_rows(rng, shape))
+    return CleanSample(mean, X, choose_rows(rng, shape))
 
 
 def sparse_mean(
-    rng: np.random.Generator, shape: Shape, avoid: npt.NDArray[np.intp] | None = None
+    rng: Generator, shape: Shape, avoid: npt.NDArray[np.intp] | None = None
 ) -> FloatArray:
     """Draw a mean of random signs and sizes uniform between 0.5 and 2 on its support."""
     mean = np.zeros(shape.n_features)
@@ -69,7 +49,7 @@ def sparse_mean(
     return mean
 
 
-def sparse_shift(rng: np.random.Generator, shape: Shape, size: float) -> FloatArray:
+def sparse_shift(rng: Generator, shape: Shape, size: float) -> FloatArray:
     """Draw a vector of random signs and one size on a random support."""
     shift = np.zeros(shape.n_features)
     support = choose_support(rng, shape.n_features, shape.n_nonzero)

@@ -16,28 +16,16 @@ is the true mean. Common to all:
 from __future__ import annotations
 
 import numpy as np
+from numpy.random import Generator
 
-from outweigh.adversaries.arguments import (
-    RandomState,
-    as_generator,
-    check_shape,
-    choose_rows,
-    choose_support,
-)
-from outweigh.adversaries.clean import draw_clean, sparse_mean
+from outweigh.adversaries.arguments import Shape, adversary, choose_rows, choose_support
+from outweigh.adversaries.clean import CleanSample, draw_clean, sparse_mean
 from outweigh.adversaries.inliers import draw_noise
 from outweigh.adversaries.sample import Sample
 
 
-def linear_hiding(
-    n_samples: int,
-    n_features: int,
-    n_nonzero: int,
-    contamination: float,
-    random_state: RandomState = None,
-    *,
-    inliers: str = "gaussian",
-) -> Sample:
+@adversary
+def linear_hiding(rng: Generator, shape: Shape, *, inliers: str = "gaussian") -> Sample:
     """Hide a shift on S behind extra variance off S; the true mean is zero.
 
     With S a random set of ``n_nonzero`` features, half of the outliers have mean 1 on S, and the
@@ -50,11 +38,7 @@ def linear_hiding(
     >>> sample.n_outliers, sample.support.size
     (20, 0)
     """
-    rng, shape = (
-        as_generator(random_state),
-        check_shape(n_samples, n_features, n_nonzero, contamination),
-    )
-    X = draw_noise(inliers, rng, (shape.n_samples, shape.n_features))
+    X = draw_noise(inliers, rng, shape[:2])
     kept = choose_rows(rng, shape)
     hidden = choose_support(rng, shape.n_features, shape.n_nonzero)
     shifted, widened = np.array_split(rng.permutation(np.flatnonzero(~kept)), 2)
@@ -65,15 +49,8 @@ def linear_hiding(
     return Sample(X, kept, np.zeros(shape.n_features))
 
 
-def tail_flipping(
-    n_samples: int,
-    n_features: int,
-    n_nonzero: int,
-    contamination: float,
-    random_state: RandomState = None,
-    *,
-    inliers: str = "gaussian",
-) -> Sample:
+@adversary
+def tail_flipping(rng: Generator, shape: Shape, *, inliers: str = "gaussian") -> Sample:
     """Negate the samples lowest along a random sparse direction; the true mean is zero.
 
     The direction is Gaussian on ``n_nonzero`` random features. The negated rows keep their second
@@ -86,11 +63,7 @@ def tail_flipping(
     >>> bool(sample.X.mean(axis=0) @ sample.X[~sample.inliers].mean(axis=0) > 0)
     True
     """
-    rng, shape = (
-        as_generator(random_state),
-        check_shape(n_samples, n_features, n_nonzero, contamination),
-    )
-    X = draw_noise(inliers, rng, (shape.n_samples, shape.n_features))
+    X = draw_noise(inliers, rng, shape[:2])
     support = choose_support(rng, shape.n_features, shape.n_nonzero)
     along = X[:, support] @ rng.standard_normal(shape.n_nonzero)
     lowest = np.argsort(along, kind="stable")[: shape.n_outliers]
@@ -100,15 +73,9 @@ def tail_flipping(
     return Sample(X, kept, np.zeros(shape.n_features))
 
 
+@adversary
 def constant_bias(
-    n_samples: int,
-    n_features: int,
-    n_nonzero: int,
-    contamination: float,
-    random_state: RandomState = None,
-    *,
-    bias: float = -2.0,
-    inliers: str = "gaussian",
+    rng: Generator, shape: Shape, *, bias: float = -2.0, inliers: str = "gaussian"
 ) -> Sample:
     """Add one constant to every feature of the outliers; the true mean is one on its support.
 
@@ -124,27 +91,16 @@ def constant_bias(
     >>> sample.truth.sum(), sample.support.size
     (np.float64(5.0), 5)
     """
-    rng, shape = (
-        as_generator(random_state),
-        check_shape(n_samples, n_features, n_nonzero, contamination),
-    )
     mean = np.zeros(shape.n_features)
     mean[choose_support(rng, shape.n_features, shape.n_nonzero)] = 1.0
-    X = draw_noise(inliers, rng, (shape.n_samples, shape.n_features)) + mean
+    X = draw_noise(inliers, rng, shape[:2]) + mean
     kept = choose_rows(rng, shape)
     X[~kept] += bias
     return Sample(X, kept, mean)
 
 
-def wrong_support(
-    n_samples: int,
-    n_features: int,
-    n_nonzero: int,
-    contamination: float,
-    random_state: RandomState = None,
-    *,
-    inliers: str = "gaussian",
-) -> Sample:
+@adversary
+def wrong_support(rng: Generator, shape: Shape, *, inliers: str = "gaussian") -> Sample:
     """Give the outliers a sparse mean of the same kind on other features.
 
     The two supports are disjoint when ``2 * n_nonzero <= n_features``, else they overlap as
@@ -156,20 +112,11 @@ def wrong_support(
     >>> bool(np.all(abs(sample.X[~sample.inliers].mean(axis=0)[sample.support]) < 0.3))
     True
     """
-    case = draw_clean(n_samples, n_features, n_nonzero, contamination, random_state, inliers)
-    other = sparse_mean(case.rng, case.shape, avoid=np.flatnonzero(case.mean))
-    return case.shift_outliers(other - case.mean)
+    return _on_other_features(rng, shape, draw_clean(rng, shape, inliers))
 
 
-def hidden_at_zero(
-    n_samples: int,
-    n_features: int,
-    n_nonzero: int,
-    contamination: float,
-    random_state: RandomState = None,
-    *,
-    inliers: str = "gaussian",
-) -> Sample:
+@adversary
+def hidden_at_zero(rng: Generator, shape: Shape, *, inliers: str = "gaussian") -> Sample:
     """Centre the outliers at zero, so that they shrink the mean on its own support.
 
     Examples
@@ -177,19 +124,12 @@ def hidden_at_zero(
     >>> hidden_at_zero(200, 30, 5, 0.1, random_state=0).n_outliers
     20
     """
-    case = draw_clean(n_samples, n_features, n_nonzero, contamination, random_state, inliers)
+    case = draw_clean(rng, shape, inliers)
     return case.shift_outliers(-case.mean)
 
 
-def doubled_mean(
-    n_samples: int,
-    n_features: int,
-    n_nonzero: int,
-    contamination: float,
-    random_state: RandomState = None,
-    *,
-    inliers: str = "gaussian",
-) -> Sample:
+@adversary
+def doubled_mean(rng: Generator, shape: Shape, *, inliers: str = "gaussian") -> Sample:
     """Centre the outliers at twice the mean, so that they stretch it on its own support.
 
     Examples
@@ -197,19 +137,12 @@ def doubled_mean(
     >>> doubled_mean(200, 30, 5, 0.1, random_state=0).n_outliers
     20
     """
-    case = draw_clean(n_samples, n_features, n_nonzero, contamination, random_state, inliers)
+    case = draw_clean(rng, shape, inliers)
     return case.shift_outliers(case.mean)
 
 
-def subtractive(
-    n_samples: int,
-    n_features: int,
-    n_nonzero: int,
-    contamination: float,
-    random_state: RandomState = None,
-    *,
-    inliers: str = "gaussian",
-) -> Sample:
+@adversary
+def subtractive(rng: Generator, shape: Shape, *, inliers: str = "gaussian") -> Sample:
     """Only remove: the samples largest along the mean are gone, and nothing replaces them.
 
     So many clean samples are drawn that ``n_samples`` rows are left when the fraction
@@ -223,23 +156,16 @@ def subtractive(
     >>> bool(sample.X.mean(axis=0) @ sample.truth < sample.truth @ sample.truth)
     True
     """
-    check_shape(n_samples, n_features, n_nonzero, contamination)
-    n_removed = round(float(contamination) * n_samples / (1.0 - contamination))
-    case = draw_clean(n_samples + n_removed, n_features, n_nonzero, 0.0, random_state, inliers)
+    n_removed = round(shape.contamination * shape.n_samples / (1.0 - shape.contamination))
+    more = shape._replace(n_samples=shape.n_samples + n_removed, n_outliers=0)
+    case = draw_clean(rng, more, inliers)
     order = np.argsort(case.X @ case.mean, kind="stable")
-    left = np.sort(order[:n_samples])
+    left = np.sort(order[: shape.n_samples])
     return Sample(case.X[left], case.kept[left], case.mean)
 
 
-def mimic(
-    n_samples: int,
-    n_features: int,
-    n_nonzero: int,
-    contamination: float,
-    random_state: RandomState = None,
-    *,
-    inliers: str = "gaussian",
-) -> Sample:
+@adversary
+def mimic(rng: Generator, shape: Shape, *, inliers: str = "gaussian") -> Sample:
     """Push the mean as far along itself as leaves the covariance of all rows the identity.
 
     With v the unit vector of the mean, the outliers have no spread along v and sit at
@@ -254,23 +180,16 @@ def mimic(
     >>> bool(np.ptp(along[~sample.inliers]) < 1e-9)
     True
     """
-    case = draw_clean(n_samples, n_features, n_nonzero, contamination, random_state, inliers)
+    case = draw_clean(rng, shape, inliers)
     direction = case.mean / np.linalg.norm(case.mean)
     outliers = case.X[~case.kept]
-    excess = 1.0 / np.sqrt(1.0 - case.shape.n_outliers / case.shape.n_samples)
+    excess = 1.0 / np.sqrt(1.0 - shape.n_outliers / shape.n_samples)
     along = (outliers - case.mean) @ direction
     return case.replace_outliers(outliers + np.outer(excess - along, direction))
 
 
-def heavy_tailed(
-    n_samples: int,
-    n_features: int,
-    n_nonzero: int,
-    contamination: float,
-    random_state: RandomState = None,
-    *,
-    inliers: str = "t3",
-) -> Sample:
+@adversary
+def heavy_tailed(rng: Generator, shape: Shape, *, inliers: str = "t3") -> Sample:
     """As :func:`wrong_support`, with noise so heavy-tailed that it has no fourth moment.
 
     Examples
@@ -278,20 +197,12 @@ def heavy_tailed(
     >>> heavy_tailed(200, 30, 5, 0.1, random_state=0).n_outliers
     20
     """
-    return wrong_support(
-        n_samples, n_features, n_nonzero, contamination, random_state, inliers=inliers
-    )
+    return _on_other_features(rng, shape, draw_clean(rng, shape, inliers))
 
 
+@adversary
 def bounded_covariance(
-    n_samples: int,
-    n_features: int,
-    n_nonzero: int,
-    contamination: float,
-    random_state: RandomState = None,
-    *,
-    smallest_scale: float = 0.3,
-    inliers: str = "gaussian",
+    rng: Generator, shape: Shape, *, smallest_scale: float = 0.3, inliers: str = "gaussian"
 ) -> Sample:
     """As :func:`wrong_support`, with a covariance that is bounded by the identity, not equal.
 
@@ -308,8 +219,13 @@ def bounded_covariance(
     """
     if not 0.0 < smallest_scale <= 1.0:
         raise ValueError(f"smallest_scale must be in (0, 1], got {smallest_scale!r}")
-    case = draw_clean(n_samples, n_features, n_nonzero, contamination, random_state, inliers)
-    scale = case.rng.uniform(smallest_scale, 1.0, case.shape.n_features)
-    other = sparse_mean(case.rng, case.shape, avoid=np.flatnonzero(case.mean))
+    case = draw_clean(rng, shape, inliers)
+    scale = rng.uniform(smallest_scale, 1.0, shape.n_features)
     X = case.mean + (case.X - case.mean) * scale
-    return case._replace(X=X).shift_outliers(other - case.mean)
+    return _on_other_features(rng, shape, case._replace(X=X))
+
+
+def _on_other_features(rng: Generator, shape: Shape, case: CleanSample) -> Sample:
+    """Move the outliers to a sparse mean on other features, as far as there are enough."""
+    other = sparse_mean(rng, shape, avoid=np.flatnonzero(case.mean))
+    return case.shift_outliers(other - case.mean)

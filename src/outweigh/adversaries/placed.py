@@ -6,19 +6,18 @@ What is common to all adversaries against a mean is said in :mod:`outweigh.adver
 from __future__ import annotations
 
 import numpy as np
+from numpy.random import Generator
 
-from outweigh.adversaries.arguments import RandomState, check_count, check_positive
+from outweigh.adversaries.arguments import Shape, adversary, check_between, check_count
 from outweigh.adversaries.clean import draw_clean, sparse_shift
 from outweigh.adversaries.inliers import draw_noise
 from outweigh.adversaries.sample import Sample
 
 
+@adversary
 def tight_cluster(
-    n_samples: int,
-    n_features: int,
-    n_nonzero: int,
-    contamination: float,
-    random_state: RandomState = None,
+    rng: Generator,
+    shape: Shape,
     *,
     shift: float = 2.0,
     radius: float = 0.1,
@@ -40,24 +39,18 @@ def tight_cluster(
     >>> bool(np.ptp(sample.X[~sample.inliers], axis=0).max() <= 0.2)
     True
     """
-    check_positive("radius", radius)
-    case = draw_clean(n_samples, n_features, n_nonzero, contamination, random_state, inliers)
-    centre = case.mean + sparse_shift(case.rng, case.shape, shift)
-    ball = case.rng.standard_normal((case.shape.n_outliers, case.shape.n_features))
+    check_between("radius", radius)
+    case = draw_clean(rng, shape, inliers)
+    centre = case.mean + sparse_shift(rng, shape, shift)
+    ball = rng.standard_normal((shape.n_outliers, shape.n_features))
     ball /= np.linalg.norm(ball, axis=1, keepdims=True)
-    ball *= radius * case.rng.random((len(ball), 1)) ** (1.0 / case.shape.n_features)
+    ball *= radius * rng.random((len(ball), 1)) ** (1.0 / shape.n_features)
     return case.replace_outliers(centre + ball)
 
 
+@adversary
 def duplicates(
-    n_samples: int,
-    n_features: int,
-    n_nonzero: int,
-    contamination: float,
-    random_state: RandomState = None,
-    *,
-    shift: float = 2.0,
-    inliers: str = "gaussian",
+    rng: Generator, shape: Shape, *, shift: float = 2.0, inliers: str = "gaussian"
 ) -> Sample:
     """Make every outlier the same point: an ordinary sample, shifted on some features.
 
@@ -72,21 +65,15 @@ def duplicates(
     >>> len(np.unique(sample.X[~sample.inliers], axis=0))
     1
     """
-    case = draw_clean(n_samples, n_features, n_nonzero, contamination, random_state, inliers)
-    point = case.mean + sparse_shift(case.rng, case.shape, shift)
-    point += draw_noise(inliers, case.rng, (1, case.shape.n_features))[0]
-    return case.replace_outliers(np.tile(point, (case.shape.n_outliers, 1)))
+    case = draw_clean(rng, shape, inliers)
+    point = case.mean + sparse_shift(rng, shape, shift)
+    point += draw_noise(inliers, rng, (1, shape.n_features))[0]
+    return case.replace_outliers(np.tile(point, (shape.n_outliers, 1)))
 
 
+@adversary
 def far_outliers(
-    n_samples: int,
-    n_features: int,
-    n_nonzero: int,
-    contamination: float,
-    random_state: RandomState = None,
-    *,
-    distance: float = 1e6,
-    inliers: str = "gaussian",
+    rng: Generator, shape: Shape, *, distance: float = 1e6, inliers: str = "gaussian"
 ) -> Sample:
     """Move all outliers very far along one sparse direction.
 
@@ -101,17 +88,15 @@ def far_outliers(
     >>> bool(np.linalg.norm(sample.X[~sample.inliers], axis=1).min() > 9e5)
     True
     """
-    case = draw_clean(n_samples, n_features, n_nonzero, contamination, random_state, inliers)
-    step = check_positive("distance", distance) / np.sqrt(case.shape.n_nonzero)
-    return case.shift_outliers(sparse_shift(case.rng, case.shape, step))
+    case = draw_clean(rng, shape, inliers)
+    step = check_between("distance", distance) / np.sqrt(shape.n_nonzero)
+    return case.shift_outliers(sparse_shift(rng, shape, step))
 
 
+@adversary
 def multi_direction(
-    n_samples: int,
-    n_features: int,
-    n_nonzero: int,
-    contamination: float,
-    random_state: RandomState = None,
+    rng: Generator,
+    shape: Shape,
     *,
     n_directions: int = 10,
     shift: float = 2.0,
@@ -132,6 +117,6 @@ def multi_direction(
     20
     """
     n_directions = check_count("n_directions", n_directions)
-    case = draw_clean(n_samples, n_features, n_nonzero, contamination, random_state, inliers)
-    shifts = np.stack([sparse_shift(case.rng, case.shape, shift) for _ in range(n_directions)])
-    return case.shift_outliers(shifts[np.arange(case.shape.n_outliers) % n_directions])
+    case = draw_clean(rng, shape, inliers)
+    shifts = np.stack([sparse_shift(rng, shape, shift) for _ in range(n_directions)])
+    return case.shift_outliers(shifts[np.arange(shape.n_outliers) % n_directions])

@@ -11,28 +11,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
+from numpy.random import Generator
 
 from outweigh.adversaries.arguments import (
-    RandomState,
-    as_generator,
+    Shape,
+    adversary,
+    check_between,
     check_count,
-    check_positive,
-    check_shape,
     choose_rows,
     choose_support,
     random_signs,
 )
 from outweigh.adversaries.inliers import draw_noise
-from outweigh.adversaries.sample import FloatArray, Sample
+from outweigh.adversaries.sample import BoolArray, FloatArray, Sample
 
 
+@adversary
 def spiked_mixture(
-    n_samples: int,
-    n_features: int,
-    n_nonzero: int,
-    contamination: float,
-    random_state: RandomState = None,
+    rng: Generator,
+    shape: Shape,
     *,
     spike: float | Sequence[float] = 1.0,
     outlier_spike: float = 10.0,
@@ -72,14 +69,10 @@ def spiked_mixture(
     >>> sample.truth.shape, sample.spikes.tolist(), sample.support.size
     ((2, 40), [1.0, 1.0], 8)
     """
-    rng, shape = (
-        as_generator(random_state),
-        check_shape(n_samples, n_features, n_nonzero, contamination),
-    )
     n_components = check_count("n_components", n_components)
     n_outlier_spikes = check_count("n_outlier_spikes", n_outlier_spikes)
     heights = _spikes(spike, n_components)
-    outlier_height = check_positive("outlier_spike", outlier_spike)
+    outlier_height = check_between("outlier_spike", outlier_spike)
     _check_choice("outlier_norm", outlier_norm, ("ones", "unit"))
     _check_choice("signs", signs, ("positive", "random"))
 
@@ -95,19 +88,15 @@ def spiked_mixture(
     if outlier_norm == "unit":
         wrong /= np.sqrt(shape.n_nonzero)
 
-    X = draw_noise(inliers, rng, (shape.n_samples, shape.n_features))
-    kept = choose_rows(rng, shape)
-    _add_spikes(rng, X, kept, np.sqrt(heights)[:, None] * components, inliers)
+    X, kept = _draw_spiked(rng, shape, components, heights, inliers)
     _add_spikes(rng, X, ~kept, np.sqrt(outlier_height) * wrong, inliers)
     return Sample(X, kept, components, heights)
 
 
+@adversary
 def two_outlier_spikes(
-    n_samples: int,
-    n_features: int,
-    n_nonzero: int,
-    contamination: float,
-    random_state: RandomState = None,
+    rng: Generator,
+    shape: Shape,
     *,
     spike: float = 1.0,
     outlier_spike: float = 10.0,
@@ -121,11 +110,8 @@ def two_outlier_spikes(
     50
     """
     return spiked_mixture(
-        n_samples,
-        n_features,
-        n_nonzero,
-        contamination,
-        random_state,
+        *shape[:4],
+        rng,
         spike=spike,
         outlier_spike=outlier_spike,
         outlier_norm="unit",
@@ -134,12 +120,10 @@ def two_outlier_spikes(
     )
 
 
+@adversary
 def spike_and_cluster(
-    n_samples: int,
-    n_features: int,
-    n_nonzero: int,
-    contamination: float,
-    random_state: RandomState = None,
+    rng: Generator,
+    shape: Shape,
     *,
     spike: float = 1.0,
     distance: float = 6.0,
@@ -163,32 +147,24 @@ def spike_and_cluster(
     >>> bool(np.ptp(sample.X[~sample.inliers], axis=0).max() <= 0.2)
     True
     """
-    rng, shape = (
-        as_generator(random_state),
-        check_shape(n_samples, n_features, n_nonzero, contamination),
-    )
     heights = _spikes(spike, 1)
-    distance, radius = check_positive("distance", distance), check_positive("radius", radius)
+    distance, radius = check_between("distance", distance), check_between("radius", radius)
     components = _flat_components(rng, shape.n_features, shape.n_nonzero, 1, overlapping=False)
     centre = np.zeros(shape.n_features)
     away = choose_support(rng, shape.n_features, shape.n_nonzero, np.flatnonzero(components[0]))
     centre[away] = distance / np.sqrt(shape.n_nonzero)
 
-    X = draw_noise(inliers, rng, (shape.n_samples, shape.n_features))
-    kept = choose_rows(rng, shape)
-    _add_spikes(rng, X, kept, np.sqrt(heights)[:, None] * components, inliers)
+    X, kept = _draw_spiked(rng, shape, components, heights, inliers)
     ball = rng.standard_normal((shape.n_outliers, shape.n_features))
     ball *= radius / np.linalg.norm(ball, axis=1, keepdims=True)
     X[~kept] = centre + ball * rng.random((len(ball), 1)) ** (1.0 / shape.n_features)
     return Sample(X, kept, components, heights)
 
 
+@adversary
 def dense_spike(
-    n_samples: int,
-    n_features: int,
-    n_nonzero: int,
-    contamination: float,
-    random_state: RandomState = None,
+    rng: Generator,
+    shape: Shape,
     *,
     spike: float = 1.0,
     outlier_spike: float = 10.0,
@@ -213,12 +189,8 @@ def dense_spike(
     >>> round(float(np.linalg.norm(sample.truth)), 12)
     1.0
     """
-    rng, shape = (
-        as_generator(random_state),
-        check_shape(n_samples, n_features, n_nonzero, contamination),
-    )
     heights = _spikes(spike, 1)
-    outlier_height = check_positive("outlier_spike", outlier_spike)
+    outlier_height = check_between("outlier_spike", outlier_spike)
     width = min(check_count("outlier_nonzero", outlier_nonzero), shape.n_features)
     component = np.zeros((1, shape.n_features))
     support = choose_support(rng, shape.n_features, shape.n_nonzero)
@@ -227,19 +199,23 @@ def dense_spike(
     wrong = np.zeros((1, shape.n_features))
     wrong[0, choose_support(rng, shape.n_features, width, support)] = 1.0 / np.sqrt(width)
 
-    X = draw_noise(inliers, rng, (shape.n_samples, shape.n_features))
-    kept = choose_rows(rng, shape)
-    _add_spikes(rng, X, kept, np.sqrt(heights)[:, None] * component, inliers)
+    X, kept = _draw_spiked(rng, shape, component, heights, inliers)
     _add_spikes(rng, X, ~kept, np.sqrt(outlier_height) * wrong, inliers)
     return Sample(X, kept, component, heights)
 
 
+def _draw_spiked(
+    rng: Generator, shape: Shape, components: FloatArray, heights: FloatArray, inliers: str
+) -> tuple[FloatArray, BoolArray]:
+    """Draw noise, choose the rows that stay genuine, and give those the spikes of the truth."""
+    X = draw_noise(inliers, rng, shape[:2])
+    kept = choose_rows(rng, shape)
+    _add_spikes(rng, X, kept, np.sqrt(heights)[:, None] * components, inliers)
+    return X, kept
+
+
 def _add_spikes(
-    rng: np.random.Generator,
-    X: FloatArray,
-    rows: npt.NDArray[np.bool_],
-    directions: FloatArray,
-    inliers: str,
+    rng: Generator, X: FloatArray, rows: BoolArray, directions: FloatArray, inliers: str
 ) -> None:
     factors = draw_noise(inliers, rng, (int(np.count_nonzero(rows)), len(directions)))
     used = np.flatnonzero(directions.any(axis=0))
@@ -247,7 +223,7 @@ def _add_spikes(
 
 
 def _flat_components(
-    rng: np.random.Generator, n_features: int, n_nonzero: int, n_components: int, overlapping: bool
+    rng: Generator, n_features: int, n_nonzero: int, n_components: int, overlapping: bool
 ) -> FloatArray:
     """Rows flat on successive windows of a random order of the features.
 

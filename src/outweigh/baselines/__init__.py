@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from outweigh.baselines.base import PublishesComponents, PublishesLocation
+from outweigh.baselines.base import ComponentsBaseline, MeanBaseline
 from outweigh.baselines.covariance import MinCovDetMean
 from outweigh.baselines.filters import FilterMean, FilterSparseMean
 from outweigh.baselines.means import (
@@ -28,7 +28,7 @@ from outweigh.baselines.sdp import SdpMean
 from outweigh.baselines.spectral_weights import GradientDescentMean, MultiplicativeWeightsMean
 from outweigh.baselines.thresholding import IterativeTrimmedHardThresholding
 
-MEAN_BASELINES: Mapping[str, type[PublishesLocation]] = MappingProxyType(
+MEAN_BASELINES: Mapping[str, type[MeanBaseline]] = MappingProxyType(
     {
         "oracle": OracleMean,
         "empirical": EmpiricalMean,
@@ -46,7 +46,7 @@ MEAN_BASELINES: Mapping[str, type[PublishesLocation]] = MappingProxyType(
         "min_cov_det": MinCovDetMean,
     }
 )
-PCA_BASELINES: Mapping[str, type[PublishesComponents]] = MappingProxyType(
+PCA_BASELINES: Mapping[str, type[ComponentsBaseline]] = MappingProxyType(
     {
         "oracle": OraclePCA,
         "empirical": EmpiricalPCA,

@@ -1,33 +1,52 @@
-"""What all baselines share: checking the data, keeping the largest entries, publishing a fit."""
+"""What all baselines share: checking the data and the parameters, publishing a fit."""
 
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
-from numbers import Integral, Real
-from typing import Any, Self
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array, validate_data
 
-from outweigh.selection import top_k_indices
+from outweigh.adversaries.arguments import check_between, check_count, check_share
+from outweigh.selection import hard_threshold, top_k_indices
 
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
+IndexArray = npt.NDArray[np.intp]
 
 # Squares of larger values overflow when they are summed.
 _LARGEST = 1e140
 
+# A parameter means the same in every baseline that has it, so that its name says what it may be.
+_CHECKS: dict[str, Callable[[str, Any], object]] = {
+    "contamination": check_share,
+    "failure_probability": partial(check_between, high=1.0),
+    "false_discovery_rate": partial(check_between, high=1.0),
+    "max_iter": check_count,
+    "n_components": check_count,
+    "n_nonzero": check_count,
+    "n_trials": check_count,
+    "spike": check_between,
+    "step_size": partial(check_between, high=2.0),
+}
+
 
 @dataclass(frozen=True, eq=False)
-class Located:
-    """What a mean baseline found: the point, and how, where that has a meaning.
+class Found:
+    """What a baseline found: the estimate, and how, where that has a meaning.
 
     Attributes
     ----------
-    location : ndarray of shape (n_features,)
+    estimate : ndarray of shape (n_features,) or (n_components, n_features)
+        A mean, or components as rows of any length.
+    mean : ndarray of shape (n_features,), optional
+        What was subtracted before components were sought.
     inliers : ndarray of bool, shape (n_samples,), optional
         The rows that were kept.
     weights : ndarray of shape (n_samples,), optional
@@ -35,54 +54,26 @@ class Located:
     n_iter : int, optional
     """
 
-    location: FloatArray
+    estimate: FloatArray
+    mean: FloatArray | None = None
     inliers: BoolArray | None = None
     weights: FloatArray | None = None
     n_iter: int | None = None
 
 
-@dataclass(frozen=True, eq=False)
-class Directions:
-    """What a component baseline found.
+class Baseline(BaseEstimator):
+    """Template of a baseline: a subclass says how to estimate, in ``_find``.
 
-    Attributes
-    ----------
-    directions : ndarray of shape (n_components, n_features)
-        Rows of any length.
-    centre : ndarray of shape (n_features,)
-    inliers : ndarray of bool, shape (n_samples,), optional
-        The rows that were kept.
-    n_iter : int, optional
+    Subclasses are dataclasses: their fields are the parameters that scikit-learn gets and sets.
+    Nothing of an earlier fit changes unless a new one succeeds.
     """
 
-    directions: FloatArray
-    centre: FloatArray
-    inliers: BoolArray | None = None
-    n_iter: int | None = None
-
-
-class PublishesLocation(BaseEstimator):
-    """An estimator of a mean; nothing of an earlier fit changes unless a new one succeeds."""
-
     n_nonzero: int | None
-
-    def _publish(self, X: npt.ArrayLike, found: Located, n_nonzero: int) -> Self:
-        location, support = keep_largest(found.location, n_nonzero)
-        validate_data(self, X, skip_check_array=True)
-        self.location_ = location
-        self.support_ = support
-        for name in ("inliers", "weights", "n_iter"):
-            value = getattr(found, name)
-            if value is not None:
-                setattr(self, f"{name}_", value)
-        return self
-
-
-class MeanBaseline(PublishesLocation):
-    """Template of a baseline for means: a subclass says how, in ``_locate``."""
+    # How many rows of X are needed at least.
+    _min_samples: ClassVar[int] = 1
 
     def fit(self, X: npt.ArrayLike, y: object = None) -> Self:
-        """Estimate the mean of the rows of ``X``.
+        """Estimate from the rows of ``X``.
 
         Parameters
         ----------
@@ -93,112 +84,101 @@ class MeanBaseline(PublishesLocation):
         -------
         self
         """
-        samples = check_samples(self, X)
-        kept = check_n_nonzero(self.n_nonzero, samples.shape[1])
-        return self._publish(X, self._locate(samples, kept), kept)
+        samples, kept = self._check(X)
+        return self._publish(X, kept, self._find(samples, kept))
 
-    def _locate(self, X: FloatArray, n_nonzero: int) -> Located:
+    def _find(self, X: FloatArray, n_nonzero: int) -> Found:
+        """Estimate from checked rows; at most ``n_nonzero`` entries of a mean are kept later."""
         raise NotImplementedError
 
+    def _named(self, estimate: FloatArray, n_nonzero: int) -> dict[str, Any]:
+        """Return the estimate as fitted attributes, without their closing underscores."""
+        raise NotImplementedError
 
-class PublishesComponents(BaseEstimator):
-    """An estimator of components; nothing of an earlier fit changes unless a new one succeeds."""
+    def _check(self, X: npt.ArrayLike) -> tuple[FloatArray, int]:
+        """Return the rows as finite float64 and how many entries to keep, or say what is wrong."""
+        samples: FloatArray = check_array(
+            X,
+            dtype=np.float64,
+            ensure_min_samples=self._min_samples,
+            estimator=self,
+            input_name="X",
+        )
+        largest = float(np.abs(samples).max())
+        if largest > _LARGEST:
+            raise ValueError(
+                f"X has values as large as {largest:.3g}, whose squares overflow; "
+                f"divide X by a constant first"
+            )
+        n_features = samples.shape[1]
+        for name, value in self.get_params(deep=False).items():
+            # Only n_nonzero may be None, which stands for all features.
+            if name in _CHECKS and not (name == "n_nonzero" and value is None):
+                _CHECKS[name](name, value)
+        if self.n_nonzero is None:
+            return samples, n_features
+        if self.n_nonzero > n_features:
+            warnings.warn(
+                f"n_nonzero={self.n_nonzero} is more than the {n_features} features of X; "
+                f"all are kept",
+                UserWarning,
+                stacklevel=3,
+            )
+        return samples, min(int(self.n_nonzero), n_features)
 
-    n_nonzero: int | None
-
-    def _publish(self, X: npt.ArrayLike, found: Directions) -> Self:
+    def _publish(self, X: npt.ArrayLike, n_nonzero: int, found: Found) -> Self:
+        """Set the fitted attributes; whatever can fail comes before the first of them."""
+        fitted = self._named(found.estimate, n_nonzero)
+        for name in ("mean", "inliers", "weights", "n_iter"):
+            fitted[name] = getattr(found, name)
         validate_data(self, X, skip_check_array=True)
-        self.components_ = unit_rows(found.directions)
-        self.mean_ = found.centre
-        for name in ("inliers", "n_iter"):
-            value = getattr(found, name)
+        for name, value in fitted.items():
             if value is not None:
                 setattr(self, f"{name}_", value)
         return self
 
 
-class ComponentsBaseline(PublishesComponents):
-    """Template of a baseline for components: a subclass says how, in ``_directions``."""
+class MeanBaseline(Baseline):
+    """A baseline for means; ``fit`` sets ``location_`` and ``support_``."""
 
-    def fit(self, X: npt.ArrayLike, y: object = None) -> Self:
-        """Estimate the leading components of the rows of ``X``.
+    def _named(self, estimate: FloatArray, n_nonzero: int) -> dict[str, Any]:
+        support = top_k_indices(estimate, n_nonzero)
+        return {"location": hard_threshold(estimate, n_nonzero), "support": support}
+
+
+class ComponentsBaseline(Baseline):
+    """A baseline for components; ``fit`` sets ``components_`` and ``mean_``."""
+
+    _min_samples = 2  # one row has no variance
+
+    def _named(self, estimate: FloatArray, n_nonzero: int) -> dict[str, Any]:
+        return {"components": unit_rows(estimate)}
+
+
+class Oracle(Baseline):
+    """A baseline that is told which rows are genuine, and sees no others."""
+
+    _min_samples = 1
+
+    def fit(  # type: ignore[override]  # what makes it an oracle is asked of nobody else
+        self, X: npt.ArrayLike, y: object = None, *, inliers: npt.ArrayLike
+    ) -> Self:
+        """Estimate from the rows of ``X`` that ``inliers`` marks.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
         y : ignored
+        inliers : array-like of bool, shape (n_samples,)
+            True for the genuine rows.
 
         Returns
         -------
         self
         """
-        samples = check_samples(self, X, min_samples=2)
-        kept = check_n_nonzero(self.n_nonzero, samples.shape[1])
-        return self._publish(X, self._directions(samples, kept))
-
-    def _directions(self, X: FloatArray, n_nonzero: int) -> Directions:
-        raise NotImplementedError
-
-
-def check_samples(estimator: object, X: npt.ArrayLike, *, min_samples: int = 1) -> FloatArray:
-    """Return ``X`` as a finite two-dimensional float64 array, or say what is wrong with it."""
-    samples: FloatArray = check_array(
-        X, dtype=np.float64, ensure_min_samples=min_samples, estimator=estimator, input_name="X"
-    )
-    largest = float(np.abs(samples).max())
-    if largest > _LARGEST:
-        raise ValueError(
-            f"X has values as large as {largest:.3g}, whose squares overflow; "
-            f"divide X by a constant first"
-        )
-    return samples
-
-
-def check_n_nonzero(n_nonzero: int | None, n_features: int) -> int:
-    """Return how many entries to keep; None means all, more than there are means all, warned."""
-    if n_nonzero is None:
-        return n_features
-    if isinstance(n_nonzero, bool) or not isinstance(n_nonzero, Integral):
-        raise TypeError(
-            f"n_nonzero must be a positive integer or None, got {type(n_nonzero).__name__}"
-        )
-    if n_nonzero < 1:
-        raise ValueError(f"n_nonzero must be at least 1, got {n_nonzero}; None keeps all entries")
-    if n_nonzero > n_features:
-        warnings.warn(
-            f"n_nonzero={n_nonzero} is more than the {n_features} features of X; all are kept",
-            UserWarning,
-            stacklevel=3,
-        )
-    return min(int(n_nonzero), n_features)
-
-
-def check_contamination(contamination: float) -> float:
-    """Return ``contamination`` as a float in [0, 0.5), or say that it must be one."""
-    if isinstance(contamination, bool) or not isinstance(contamination, Real):
-        raise TypeError(
-            f"contamination must be a number in [0, 0.5), got {type(contamination).__name__}"
-        )
-    if not 0.0 <= contamination < 0.5:
-        raise ValueError(
-            f"contamination must be in [0, 0.5), got {contamination!r}; "
-            f"pass the fraction of rows that may be wrong, such as 0.1"
-        )
-    return float(contamination)
-
-
-def check_between(name: str, value: float, low: float, high: float) -> float:
-    """Return ``value`` as a float strictly between ``low`` and ``high``, or say so."""
-    if isinstance(value, bool) or not isinstance(value, Real) or not low < value < high:
-        raise ValueError(f"{name} must be a number between {low} and {high}, got {value!r}")
-    return float(value)
-
-
-def check_count(name: str, value: int) -> int:
-    """Return ``value`` as a positive integer, or say that it must be one."""
-    if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
-        raise ValueError(f"{name} must be a positive integer, got {value!r}")
-    return int(value)
+        samples, kept = self._check(X)
+        mask = check_mask(inliers, samples.shape[0])
+        return self._publish(X, kept, replace(self._find(samples[mask], kept), inliers=mask))
 
 
 def check_mask(inliers: npt.ArrayLike, n_samples: int) -> BoolArray:
@@ -215,30 +195,14 @@ def check_mask(inliers: npt.ArrayLike, n_samples: int) -> BoolArray:
 
 
 def check_n_components(n_components: int, shape: tuple[int, ...]) -> int:
-    """Return ``n_components`` as an integer between 1 and the smaller side of X, or say so."""
+    """Return ``n_components``, or say that X is too small for so many."""
     largest = min(shape)
-    if isinstance(n_components, bool) or not isinstance(n_components, Integral):
-        raise TypeError(f"n_components must be an integer, got {type(n_components).__name__}")
-    if not 1 <= n_components <= largest:
+    if n_components > largest:
         raise ValueError(
             f"n_components must be between 1 and min(n_samples, n_features)={largest}, "
             f"got {n_components}"
         )
     return int(n_components)
-
-
-def keep_largest(x: FloatArray, n_nonzero: int) -> tuple[FloatArray, npt.NDArray[np.intp]]:
-    """Set all but the ``n_nonzero`` entries of largest magnitude to zero; return where they are.
-
-    Examples
-    --------
-    >>> keep_largest(np.array([1.0, -3.0, 2.0]), 2)
-    (array([ 0., -3.,  2.]), array([1, 2]))
-    """
-    support = np.sort(top_k_indices(x, n_nonzero))
-    kept = np.zeros_like(x)
-    kept[support] = x[support]
-    return kept, support
 
 
 def unit_rows(directions: FloatArray) -> FloatArray:

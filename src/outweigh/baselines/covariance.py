@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from sklearn.covariance import MinCovDet
 
-from outweigh.baselines.base import FloatArray, Located, MeanBaseline
+from outweigh.baselines.base import FloatArray, Found, MeanBaseline
 
 
+@dataclass(eq=False, repr=False)
 class MinCovDetMean(MeanBaseline):
     """scikit-learn's MinCovDet: the mean of the half of the rows of smallest covariance.
 
@@ -44,18 +47,11 @@ class MinCovDetMean(MeanBaseline):
     False
     """
 
-    def __init__(
-        self,
-        n_nonzero: int | None = None,
-        support_fraction: float | None = None,
-        random_state: int | None = 0,
-    ) -> None:
-        self.n_nonzero = n_nonzero
-        self.support_fraction = support_fraction
-        self.random_state = random_state
+    n_nonzero: int | None = None
+    support_fraction: float | None = None
+    random_state: int | None = 0
 
-    def _locate(self, X: FloatArray, n_nonzero: int) -> Located:
-        mcd = MinCovDet(support_fraction=self.support_fraction, random_state=self.random_state).fit(
-            X
-        )
-        return Located(mcd.location_, inliers=mcd.support_)
+    def _find(self, X: FloatArray, n_nonzero: int) -> Found:
+        mcd = MinCovDet(support_fraction=self.support_fraction, random_state=self.random_state)
+        mcd.fit(X)
+        return Found(mcd.location_, inliers=mcd.support_)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import scipy.sparse
 import scipy.sparse.linalg
@@ -9,17 +11,17 @@ import scipy.special
 
 from outweigh.baselines.base import (
     FloatArray,
-    Located,
+    Found,
+    IndexArray,
     MeanBaseline,
-    check_between,
-    check_contamination,
 )
 from outweigh.baselines.leading_directions import top_eigenpair
 from outweigh.baselines.pruning import naive_prune
-from outweigh.baselines.surviving_rows import SurvivingRows, reject_by_false_discovery_rate
+from outweigh.baselines.surviving_rows import SurvivingRows
 from outweigh.selection import top_k_indices
 
 
+@dataclass(eq=False, repr=False)
 class FilterSparseMean(MeanBaseline):
     """The iterative filter for sparse means, "RME_sp".
 
@@ -79,28 +81,17 @@ class FilterSparseMean(MeanBaseline):
     True
     """
 
-    def __init__(
-        self,
-        n_nonzero: int | None = None,
-        contamination: float = 0.1,
-        quadratic: bool = True,
-        failure_probability: float = 0.2,
-        false_discovery_rate: float = 0.1,
-    ) -> None:
-        self.n_nonzero = n_nonzero
-        self.contamination = contamination
-        self.quadratic = quadratic
-        self.failure_probability = failure_probability
-        self.false_discovery_rate = false_discovery_rate
+    n_nonzero: int | None = None
+    contamination: float = 0.1
+    quadratic: bool = True
+    failure_probability: float = 0.2
+    false_discovery_rate: float = 0.1
 
-    def _locate(self, X: FloatArray, n_nonzero: int) -> Located:
-        eps = check_contamination(self.contamination)
-        tau = check_between("failure_probability", self.failure_probability, 0.0, 1.0)
-        rate = check_between("false_discovery_rate", self.false_discovery_rate, 0.0, 1.0)
-        k = n_nonzero
+    def _find(self, X: FloatArray, n_nonzero: int) -> Found:
+        eps, k = self.contamination, n_nonzero
         origin = np.median(X, axis=0)
         Z = X - origin
-        rows = SurvivingRows(Z, naive_prune(X, origin, tau))
+        rows = SurvivingRows(Z, naive_prune(Z, self.failure_probability))
         n_iter = 0
         while eps > 0.0 and len(rows) > 1:
             n_iter += 1
@@ -108,22 +99,22 @@ class FilterSparseMean(MeanBaseline):
             features, excess = _largest_excess(covariance, k)
             if scipy.sparse.linalg.norm(excess) < eps * np.log(1.0 / eps):
                 break
-            block = covariance[np.ix_(features, features)]
-            value, direction = top_eigenpair(block)
+            value, direction = top_eigenpair(covariance[np.ix_(features, features)])
             if value > 1.0 + eps * np.sqrt(np.log(1.0 / eps)):
                 distances = _distances_from_median(rows.columns(features) @ direction)
-                level = np.log(k * np.log(len(rows) * X.shape[1] / tau))
+                level = np.log(k * np.log(len(rows) * X.shape[1] / self.failure_probability))
                 tail = _linear_tail(distances - 3.0 * np.sqrt(value * eps), eps, level)
-                if rows.drop(reject_by_false_discovery_rate(tail, rate)):
+                if rows.drop_unlikely(tail, self.false_discovery_rate):
                     continue
             if not self.quadratic:
                 break
             tail = _quadratic_tail(np.abs(_form_values(rows, excess)), eps)
-            if not rows.drop(reject_by_false_discovery_rate(tail, rate)):
+            if not rows.drop_unlikely(tail, self.false_discovery_rate):
                 break
-        return Located(origin + rows.mean, inliers=rows.mask(), n_iter=n_iter)
+        return Found(origin + rows.mean, inliers=rows.mask(), n_iter=n_iter)
 
 
+@dataclass(eq=False, repr=False)
 class FilterMean(MeanBaseline):
     """The dense iterative filter: drop rows far along the top eigenvector of the covariance.
 
@@ -169,26 +160,16 @@ class FilterMean(MeanBaseline):
     True
     """
 
-    def __init__(
-        self,
-        n_nonzero: int | None = None,
-        contamination: float = 0.1,
-        failure_probability: float = 0.2,
-        false_discovery_rate: float = 0.1,
-    ) -> None:
-        self.n_nonzero = n_nonzero
-        self.contamination = contamination
-        self.failure_probability = failure_probability
-        self.false_discovery_rate = false_discovery_rate
+    n_nonzero: int | None = None
+    contamination: float = 0.1
+    failure_probability: float = 0.2
+    false_discovery_rate: float = 0.1
 
-    def _locate(self, X: FloatArray, n_nonzero: int) -> Located:
-        eps = check_contamination(self.contamination)
-        tau = check_between("failure_probability", self.failure_probability, 0.0, 1.0)
-        rate = check_between("false_discovery_rate", self.false_discovery_rate, 0.0, 1.0)
-        n_features = X.shape[1]
+    def _find(self, X: FloatArray, n_nonzero: int) -> Found:
+        eps, n_features = self.contamination, X.shape[1]
         origin = np.median(X, axis=0)
         Z = X - origin
-        rows = SurvivingRows(Z, naive_prune(X, origin, tau))
+        rows = SurvivingRows(Z, naive_prune(Z, self.failure_probability))
         n_iter = 0
         while eps > 0.0 and len(rows) > 1:
             n_iter += 1
@@ -196,16 +177,14 @@ class FilterMean(MeanBaseline):
             if value < 1.0 + eps * np.log(1.0 / eps):
                 break
             distances = _distances_from_median((Z @ direction)[rows.indices])
-            level = np.log(n_features * np.log(n_features / (eps * tau)))
+            level = np.log(n_features * np.log(n_features / (eps * self.failure_probability)))
             tail = _dense_tail(distances, eps, level)
-            if not rows.drop(reject_by_false_discovery_rate(tail, rate)):
+            if not rows.drop_unlikely(tail, self.false_discovery_rate):
                 break
-        return Located(origin + rows.mean, inliers=rows.mask(), n_iter=n_iter)
+        return Found(origin + rows.mean, inliers=rows.mask(), n_iter=n_iter)
 
 
-def _largest_excess(
-    covariance: FloatArray, k: int
-) -> tuple[np.ndarray[tuple[int], np.dtype[np.intp]], scipy.sparse.csr_array]:
+def _largest_excess(covariance: FloatArray, k: int) -> tuple[IndexArray, scipy.sparse.csr_array]:
     """Return the k largest diagonal and k^2 - k largest other entries of covariance - I."""
     n_features = len(covariance)
     diagonal = np.diag(covariance) - 1.0

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import scipy.linalg
 
-from outweigh.baselines.base import FloatArray, keep_largest
+from outweigh.baselines.base import FloatArray, IndexArray
 from outweigh.selection import top_k_indices
 
 
@@ -89,10 +89,11 @@ def _starts(covariance: FloatArray, n_nonzero: int) -> Iterator[FloatArray]:
 
 def _truncated_power(covariance: FloatArray, start: FloatArray, n_nonzero: int) -> FloatArray:
     """Climb u'Cu over sparse unit vectors; each step keeps the largest entries of Cu."""
-    u, support = keep_largest(start, n_nonzero)
+    support = top_k_indices(start, n_nonzero)
     u = _on_support(covariance, support)
     for _ in range(50):
-        image, support_next = keep_largest(covariance @ u, n_nonzero)
+        image = covariance @ u
+        support_next = top_k_indices(image, n_nonzero)
         if np.array_equal(support, support_next) or not image.any():
             break
         candidate = _on_support(covariance, support_next)
@@ -102,9 +103,7 @@ def _truncated_power(covariance: FloatArray, start: FloatArray, n_nonzero: int) 
     return u
 
 
-def _on_support(
-    covariance: FloatArray, support: np.ndarray[tuple[int], np.dtype[np.intp]]
-) -> FloatArray:
+def _on_support(covariance: FloatArray, support: IndexArray) -> FloatArray:
     """Return the unit vector on ``support`` of largest u'Cu."""
     u = np.zeros(len(covariance))
     u[support] = top_eigenpair(covariance[np.ix_(support, support)])[1]

@@ -2,25 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Self
+from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from outweigh.baselines.base import (
-    FloatArray,
-    Located,
-    MeanBaseline,
-    PublishesLocation,
-    check_contamination,
-    check_count,
-    check_mask,
-    check_n_nonzero,
-    check_samples,
-)
+from outweigh.baselines.base import FloatArray, Found, MeanBaseline, Oracle
 
 
-class OracleMean(PublishesLocation):
+@dataclass(eq=False, repr=False)
+class OracleMean(Oracle, MeanBaseline):
     """The mean of the genuine rows, for whoever knows which they are.
 
     The yardstick: no estimator that does not know them can be expected to be better.
@@ -46,29 +36,13 @@ class OracleMean(PublishesLocation):
     array([0., 2.])
     """
 
-    def __init__(self, n_nonzero: int | None = None) -> None:
-        self.n_nonzero = n_nonzero
+    n_nonzero: int | None = None
 
-    def fit(self, X: npt.ArrayLike, y: object = None, *, inliers: npt.ArrayLike) -> Self:
-        """Average the rows of ``X`` that ``inliers`` marks.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        y : ignored
-        inliers : array-like of bool, shape (n_samples,)
-            True for the genuine rows.
-
-        Returns
-        -------
-        self
-        """
-        samples = check_samples(self, X)
-        kept = check_n_nonzero(self.n_nonzero, samples.shape[1])
-        mask = check_mask(inliers, samples.shape[0])
-        return self._publish(X, Located(samples[mask].mean(axis=0), inliers=mask), kept)
+    def _find(self, X: FloatArray, n_nonzero: int) -> Found:
+        return Found(X.mean(axis=0))
 
 
+@dataclass(eq=False, repr=False)
 class EmpiricalMean(MeanBaseline):
     """The plain mean of all rows.
 
@@ -91,13 +65,13 @@ class EmpiricalMean(MeanBaseline):
     array([0., 2.])
     """
 
-    def __init__(self, n_nonzero: int | None = None) -> None:
-        self.n_nonzero = n_nonzero
+    n_nonzero: int | None = None
 
-    def _locate(self, X: FloatArray, n_nonzero: int) -> Located:
-        return Located(X.mean(axis=0))
+    def _find(self, X: FloatArray, n_nonzero: int) -> Found:
+        return Found(X.mean(axis=0))
 
 
+@dataclass(eq=False, repr=False)
 class CoordinatewiseMedian(MeanBaseline):
     """The median of each feature.
 
@@ -121,13 +95,13 @@ class CoordinatewiseMedian(MeanBaseline):
     array([1., 2.])
     """
 
-    def __init__(self, n_nonzero: int | None = None) -> None:
-        self.n_nonzero = n_nonzero
+    n_nonzero: int | None = None
 
-    def _locate(self, X: FloatArray, n_nonzero: int) -> Located:
-        return Located(np.median(X, axis=0))
+    def _find(self, X: FloatArray, n_nonzero: int) -> Found:
+        return Found(np.median(X, axis=0))
 
 
+@dataclass(eq=False, repr=False)
 class TrimmedMean(MeanBaseline):
     """The mean of each feature without its smallest and its largest values.
 
@@ -153,14 +127,14 @@ class TrimmedMean(MeanBaseline):
     array([1.5])
     """
 
-    def __init__(self, n_nonzero: int | None = None, contamination: float = 0.1) -> None:
-        self.n_nonzero = n_nonzero
-        self.contamination = contamination
+    n_nonzero: int | None = None
+    contamination: float = 0.1
 
-    def _locate(self, X: FloatArray, n_nonzero: int) -> Located:
-        return Located(trimmed_mean(X, check_contamination(self.contamination)))
+    def _find(self, X: FloatArray, n_nonzero: int) -> Found:
+        return Found(trimmed_mean(X, self.contamination))
 
 
+@dataclass(eq=False, repr=False)
 class GeometricMedian(MeanBaseline):
     """The point with the smallest sum of distances to the rows, by Weiszfeld's iteration.
 
@@ -195,18 +169,14 @@ class GeometricMedian(MeanBaseline):
     array([0.5, 0.5])
     """
 
-    def __init__(
-        self, n_nonzero: int | None = None, max_iter: int = 200, tol: float = 1e-8
-    ) -> None:
-        self.n_nonzero = n_nonzero
-        self.max_iter = max_iter
-        self.tol = tol
+    n_nonzero: int | None = None
+    max_iter: int = 200
+    tol: float = 1e-8
 
-    def _locate(self, X: FloatArray, n_nonzero: int) -> Located:
-        budget = check_count("max_iter", self.max_iter)
+    def _find(self, X: FloatArray, n_nonzero: int) -> Found:
         centre = np.median(X, axis=0)
         n_iter = 0
-        for n_iter in range(1, budget + 1):  # noqa: B007
+        for n_iter in range(1, self.max_iter + 1):  # noqa: B007
             distances = np.linalg.norm(X - centre, axis=1)
             apart = distances > 0.0
             if not apart.any():
@@ -222,7 +192,7 @@ class GeometricMedian(MeanBaseline):
             centre = centre + step
             if np.linalg.norm(step) <= self.tol * distances.mean():
                 break
-        return Located(centre, n_iter=n_iter)
+        return Found(centre, n_iter=n_iter)
 
 
 def trimmed_mean(X: FloatArray, contamination: float) -> FloatArray:

@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Self
+from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.decomposition import PCA, SparsePCA
 
 from outweigh.baselines.base import (
     ComponentsBaseline,
-    Directions,
     FloatArray,
-    PublishesComponents,
-    check_mask,
+    Found,
+    Oracle,
     check_n_components,
-    check_n_nonzero,
-    check_samples,
-    keep_largest,
 )
 from outweigh.baselines.leading_directions import leading_directions
+from outweigh.selection import hard_threshold
 
 
-class OraclePCA(PublishesComponents):
+@dataclass(eq=False, repr=False)
+class OraclePCA(Oracle, ComponentsBaseline):
     """The components of the genuine rows, for whoever knows which they are.
 
     With ``n_nonzero`` the components are sparse: truncated power iteration from several starts,
@@ -52,41 +49,18 @@ class OraclePCA(PublishesComponents):
     array([[1., 0.]])
     """
 
-    def __init__(
-        self,
-        n_components: int = 1,
-        n_nonzero: int | None = None,
-        assume_centered: bool = False,
-    ) -> None:
-        self.n_components = n_components
-        self.n_nonzero = n_nonzero
-        self.assume_centered = assume_centered
+    n_components: int = 1
+    n_nonzero: int | None = None
+    assume_centered: bool = False
 
-    def fit(self, X: npt.ArrayLike, y: object = None, *, inliers: npt.ArrayLike) -> Self:
-        """Estimate the components of the rows of ``X`` that ``inliers`` marks.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        y : ignored
-        inliers : array-like of bool, shape (n_samples,)
-            True for the genuine rows.
-
-        Returns
-        -------
-        self
-        """
-        samples = check_samples(self, X)
-        kept = check_n_nonzero(self.n_nonzero, samples.shape[1])
-        mask = check_mask(inliers, samples.shape[0])
-        n_components = check_n_components(self.n_components, samples.shape)
-        genuine = samples[mask]
-        centre = np.zeros(samples.shape[1]) if self.assume_centered else genuine.mean(axis=0)
-        genuine = genuine - centre
-        rows = leading_directions(genuine.T @ genuine / len(genuine), n_components, kept)
-        return self._publish(X, Directions(rows, centre, inliers=mask))
+    def _find(self, X: FloatArray, n_nonzero: int) -> Found:
+        n_components = check_n_components(self.n_components, X.shape)
+        centre = np.zeros(X.shape[1]) if self.assume_centered else X.mean(axis=0)
+        Z = X - centre
+        return Found(leading_directions(Z.T @ Z / len(Z), n_components, n_nonzero), centre)
 
 
+@dataclass(eq=False, repr=False)
 class EmpiricalPCA(ComponentsBaseline):
     """scikit-learn's PCA of all rows, cut to its largest entries if asked.
 
@@ -110,19 +84,19 @@ class EmpiricalPCA(ComponentsBaseline):
     array([[1., 0.]])
     """
 
-    def __init__(self, n_components: int = 1, n_nonzero: int | None = None) -> None:
-        self.n_components = n_components
-        self.n_nonzero = n_nonzero
+    n_components: int = 1
+    n_nonzero: int | None = None
 
-    def _directions(self, X: FloatArray, n_nonzero: int) -> Directions:
+    def _find(self, X: FloatArray, n_nonzero: int) -> Found:
         n_components = check_n_components(self.n_components, X.shape)
         # The exact solvers: the randomised one would draw from the global generator.
         solver = "covariance_eigh" if X.shape[1] <= X.shape[0] else "full"
         pca = PCA(n_components=n_components, svd_solver=solver).fit(X)
-        rows = np.stack([keep_largest(row, n_nonzero)[0] for row in pca.components_])
-        return Directions(rows, pca.mean_)
+        rows = np.stack([hard_threshold(row, n_nonzero) for row in pca.components_])
+        return Found(rows, pca.mean_)
 
 
+@dataclass(eq=False, repr=False)
 class EmpiricalSparsePCA(ComponentsBaseline):
     """scikit-learn's SparsePCA of all rows, cut to its largest entries if asked.
 
@@ -156,26 +130,18 @@ class EmpiricalSparsePCA(ComponentsBaseline):
     array([[1., 0., 0., 0.]])
     """
 
-    def __init__(
-        self,
-        n_components: int = 1,
-        n_nonzero: int | None = None,
-        alpha: float = 1.0,
-        max_iter: int = 200,
-        random_state: int | None = 0,
-    ) -> None:
-        self.n_components = n_components
-        self.n_nonzero = n_nonzero
-        self.alpha = alpha
-        self.max_iter = max_iter
-        self.random_state = random_state
+    n_components: int = 1
+    n_nonzero: int | None = None
+    alpha: float = 1.0
+    max_iter: int = 200
+    random_state: int | None = 0
 
-    def _directions(self, X: FloatArray, n_nonzero: int) -> Directions:
+    def _find(self, X: FloatArray, n_nonzero: int) -> Found:
         spca = SparsePCA(
             n_components=check_n_components(self.n_components, X.shape),
             alpha=self.alpha,
             max_iter=self.max_iter,
             random_state=self.random_state,
         ).fit(X)
-        rows = np.stack([keep_largest(row, n_nonzero)[0] for row in spca.components_])
-        return Directions(rows, spca.mean_, n_iter=int(spca.n_iter_))
+        rows = np.stack([hard_threshold(row, n_nonzero) for row in spca.components_])
+        return Found(rows, spca.mean_, n_iter=int(spca.n_iter_))

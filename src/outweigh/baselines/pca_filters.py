@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import scipy.special
 
 from outweigh.baselines.base import (
-    BoolArray,
     ComponentsBaseline,
-    Directions,
     FloatArray,
-    check_between,
-    check_contamination,
-    keep_largest,
+    Found,
+    IndexArray,
 )
 from outweigh.baselines.leading_directions import top_eigenpair
 from outweigh.baselines.pruning import naive_prune
-from outweigh.baselines.surviving_rows import SurvivingRows, reject_by_false_discovery_rate
-from outweigh.selection import top_k_indices
+from outweigh.baselines.surviving_rows import SurvivingRows
+from outweigh.selection import hard_threshold, top_k_indices
 
 # The quartiles of a Gaussian are this many standard deviations apart.
 _QUARTILE_RANGE = 1.3489795003921634
 
 
+@dataclass(eq=False, repr=False)
 class FilterSparsePCA(ComponentsBaseline):
     """The iterative filter for one sparse component, "RSPCA".
 
@@ -90,46 +90,63 @@ class FilterSparsePCA(ComponentsBaseline):
     True
     """
 
-    def __init__(
-        self,
-        n_nonzero: int | None = None,
-        contamination: float = 0.1,
-        spike: float = 1.0,
-        nonnegative: bool = False,
-        assume_centered: bool = False,
-        failure_probability: float = 0.2,
-        false_discovery_rate: float = 0.1,
-    ) -> None:
-        self.n_nonzero = n_nonzero
-        self.contamination = contamination
-        self.spike = spike
-        self.nonnegative = nonnegative
-        self.assume_centered = assume_centered
-        self.failure_probability = failure_probability
-        self.false_discovery_rate = false_discovery_rate
+    n_nonzero: int | None = None
+    contamination: float = 0.1
+    spike: float = 1.0
+    nonnegative: bool = False
+    assume_centered: bool = False
+    failure_probability: float = 0.2
+    false_discovery_rate: float = 0.1
 
-    def _directions(self, X: FloatArray, n_nonzero: int) -> Directions:
-        eps = check_contamination(self.contamination)
-        tau = check_between("failure_probability", self.failure_probability, 0.0, 1.0)
-        rate = check_between("false_discovery_rate", self.false_discovery_rate, 0.0, 1.0)
-        spike = check_between("spike", self.spike, 0.0, np.inf)
+    def _find(self, X: FloatArray, n_nonzero: int) -> Found:
+        eps = self.contamination
         centre = np.zeros(X.shape[1]) if self.assume_centered else np.median(X, axis=0)
         Z = X - centre
-        pruned = naive_prune(Z, np.zeros_like(centre), tau)
+        pruned = naive_prune(Z, self.failure_probability)
         tolerances = [np.inf]
         if eps > 0.0:
             tolerances = [10.0, 2.0 * (np.sqrt(10.0 * eps) + eps * np.log(1.0 / eps))]
         component, n_iter = np.zeros(X.shape[1]), 0
         for tolerance in tolerances:
-            guess = np.eye(X.shape[1]) + spike * np.outer(component, component)
-            component, alive, steps = _filter_products(
-                Z, pruned, n_nonzero, self.nonnegative, guess, eps, tolerance, rate
-            )
+            guess = np.eye(X.shape[1]) + self.spike * np.outer(component, component)
+            rows = SurvivingRows(Z, pruned)
+            component, steps = self._filter_products(rows, n_nonzero, guess, tolerance)
             n_iter += steps
-        component = keep_largest(component, n_nonzero)[0]
-        return Directions(component[None, :], centre, inliers=alive, n_iter=n_iter)
+        component = hard_threshold(component, n_nonzero)
+        return Found(component[None, :], centre, inliers=rows.mask(), n_iter=n_iter)
+
+    def _filter_products(
+        self, rows: SurvivingRows, k: int, guess: FloatArray, tolerance: float
+    ) -> tuple[FloatArray, int]:
+        """Drop rows until the largest products vary as for Gaussian rows of covariance ``guess``.
+
+        Returns the component of the rows left and the number of iterations.
+        """
+        n_iter = 0
+        while True:
+            n_iter += 1
+            excess = rows.second_moment() - np.eye(len(guess))
+            sought = np.maximum(excess, 0.0) if self.nonnegative else excess
+            first, second = _largest_pairs(sought, k)
+            # An off-diagonal pair stands for its two entries: weight sqrt(2).
+            weight = np.where(first == second, 1.0, np.sqrt(2.0))
+            products = rows.columns(first) * rows.columns(second) * weight
+            observed = np.atleast_2d(np.cov(products, rowvar=False)) if len(rows) > 1 else 0.0
+            expected = _gaussian_product_covariance(guess, first, second) * np.outer(weight, weight)
+            value, direction = top_eigenpair(observed - expected)
+            if value < tolerance:
+                break
+            projections = products @ direction
+            far = np.maximum(np.abs(projections - np.median(projections)), 1.0 + 1e-9)
+            tail = 10.0 * self.contamination / (far * np.log(far)) ** 2
+            if not rows.drop_unlikely(tail, self.false_discovery_rate):
+                break
+        restricted = np.zeros_like(excess)
+        restricted[first, second] = restricted[second, first] = excess[first, second]
+        return top_eigenpair(restricted)[1], n_iter
 
 
+@dataclass(eq=False, repr=False)
 class FilterPCA(ComponentsBaseline):
     """The dense filter for one component: drop rows far along the top eigenvector.
 
@@ -175,24 +192,15 @@ class FilterPCA(ComponentsBaseline):
     True
     """
 
-    def __init__(
-        self,
-        n_nonzero: int | None = None,
-        assume_centered: bool = False,
-        failure_probability: float = 0.2,
-        false_discovery_rate: float = 0.1,
-    ) -> None:
-        self.n_nonzero = n_nonzero
-        self.assume_centered = assume_centered
-        self.failure_probability = failure_probability
-        self.false_discovery_rate = false_discovery_rate
+    n_nonzero: int | None = None
+    assume_centered: bool = False
+    failure_probability: float = 0.2
+    false_discovery_rate: float = 0.1
 
-    def _directions(self, X: FloatArray, n_nonzero: int) -> Directions:
-        tau = check_between("failure_probability", self.failure_probability, 0.0, 1.0)
-        rate = check_between("false_discovery_rate", self.false_discovery_rate, 0.0, 1.0)
+    def _find(self, X: FloatArray, n_nonzero: int) -> Found:
         centre = np.zeros(X.shape[1]) if self.assume_centered else np.median(X, axis=0)
         Z = X - centre
-        rows = SurvivingRows(Z, naive_prune(Z, np.zeros_like(centre), tau))
+        rows = SurvivingRows(Z, naive_prune(Z, self.failure_probability))
         n_iter = 0
         while True:
             n_iter += 1
@@ -203,50 +211,13 @@ class FilterPCA(ComponentsBaseline):
             if deviation == 0.0:
                 break
             tail = scipy.special.erfc(np.abs(projections - middle) / (np.sqrt(2.0) * deviation))
-            if not rows.drop(reject_by_false_discovery_rate(tail, rate)):
+            if not rows.drop_unlikely(tail, self.false_discovery_rate):
                 break
-        component = keep_largest(direction, n_nonzero)[0]
-        return Directions(component[None, :], centre, inliers=rows.mask(), n_iter=n_iter)
+        component = hard_threshold(direction, n_nonzero)
+        return Found(component[None, :], centre, inliers=rows.mask(), n_iter=n_iter)
 
 
-def _filter_products(
-    Z: FloatArray,
-    alive: BoolArray,
-    k: int,
-    nonnegative: bool,
-    guess: FloatArray,
-    eps: float,
-    tolerance: float,
-    rate: float,
-) -> tuple[FloatArray, BoolArray, int]:
-    """Drop rows until the largest products vary as for Gaussian rows of covariance ``guess``."""
-    rows = SurvivingRows(Z, alive)
-    n_iter = 0
-    while True:
-        n_iter += 1
-        excess = rows.second_moment() - np.eye(Z.shape[1])
-        first, second = _largest_pairs(np.maximum(excess, 0.0) if nonnegative else excess, k)
-        # An off-diagonal pair stands for its two entries: weight sqrt(2).
-        weight = np.where(first == second, 1.0, np.sqrt(2.0))
-        products = rows.columns(first) * rows.columns(second) * weight
-        observed = np.atleast_2d(np.cov(products, rowvar=False)) if len(rows) > 1 else 0.0
-        expected = _gaussian_product_covariance(guess, first, second) * np.outer(weight, weight)
-        value, direction = top_eigenpair(observed - expected)
-        if value < tolerance:
-            break
-        projections = products @ direction
-        far = np.maximum(np.abs(projections - np.median(projections)), 1.0 + 1e-9)
-        tail = 10.0 * eps / (far * np.log(far)) ** 2
-        if not rows.drop(reject_by_false_discovery_rate(tail, rate)):
-            break
-    restricted = np.zeros_like(excess)
-    restricted[first, second] = restricted[second, first] = excess[first, second]
-    return top_eigenpair(restricted)[1], rows.mask(), n_iter
-
-
-def _largest_pairs(
-    excess: FloatArray, k: int
-) -> tuple[np.ndarray[tuple[int], np.dtype[np.intp]], np.ndarray[tuple[int], np.dtype[np.intp]]]:
+def _largest_pairs(excess: FloatArray, k: int) -> tuple[IndexArray, IndexArray]:
     """Return, as pairs i <= j, where the k^2 entries of largest magnitude of a matrix are."""
     chosen = np.zeros(excess.shape, dtype=np.bool_)
     chosen.flat[top_k_indices(excess.ravel(), k * k)] = True
@@ -255,9 +226,7 @@ def _largest_pairs(
 
 
 def _gaussian_product_covariance(
-    covariance: FloatArray,
-    first: np.ndarray[tuple[int], np.dtype[np.intp]],
-    second: np.ndarray[tuple[int], np.dtype[np.intp]],
+    covariance: FloatArray, first: IndexArray, second: IndexArray
 ) -> FloatArray:
     """Cov(x_a x_b, x_c x_d) = C_ac C_bd + C_ad C_bc for Gaussian x, by Isserlis' theorem."""
     straight = covariance[np.ix_(first, first)] * covariance[np.ix_(second, second)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Self
 
 import numpy as np
@@ -16,6 +17,7 @@ from outweigh.selection import hard_threshold
 __all__ = ["SparseGradientDescent"]
 
 
+@dataclass(eq=False, repr=False)
 class SparseGradientDescent(BaseEstimator):
     """Algorithm 1 as the paper states it: a stationary point on all features, then the k largest.
 
@@ -47,18 +49,11 @@ class SparseGradientDescent(BaseEstimator):
     (30,)
     """
 
-    def __init__(
-        self,
-        n_nonzero: int,
-        *,
-        contamination: float,
-        solver: str = "backtracking",
-        max_iter: int = 200,
-    ) -> None:
-        self.n_nonzero = n_nonzero
-        self.contamination = contamination
-        self.solver = solver
-        self.max_iter = max_iter
+    n_nonzero: int
+    _: KW_ONLY
+    contamination: float
+    solver: str = "backtracking"
+    max_iter: int = 200
 
     def fit(self, X: ArrayLike, y: object = None) -> Self:
         """Estimate the mean of X."""

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from outweigh.adversaries import RandomState, as_generator
 from outweigh.baselines.base import (
     BoolArray,
     FloatArray,
-    Located,
+    Found,
     MeanBaseline,
-    check_between,
-    check_count,
 )
 
 
+@dataclass(eq=False, repr=False)
 class NaivePruning(MeanBaseline):
     """The mean of the rows that are close to the median in every feature ("NP").
 
@@ -45,16 +46,15 @@ class NaivePruning(MeanBaseline):
     array([ True,  True,  True, False])
     """
 
-    def __init__(self, n_nonzero: int | None = None, failure_probability: float = 0.2) -> None:
-        self.n_nonzero = n_nonzero
-        self.failure_probability = failure_probability
+    n_nonzero: int | None = None
+    failure_probability: float = 0.2
 
-    def _locate(self, X: FloatArray, n_nonzero: int) -> Located:
-        tau = check_between("failure_probability", self.failure_probability, 0.0, 1.0)
-        kept = naive_prune(X, np.median(X, axis=0), tau)
-        return Located(X[kept].mean(axis=0), inliers=kept)
+    def _find(self, X: FloatArray, n_nonzero: int) -> Found:
+        kept = naive_prune(X - np.median(X, axis=0), self.failure_probability)
+        return Found(X[kept].mean(axis=0), inliers=kept)
 
 
+@dataclass(eq=False, repr=False)
 class RansacMean(MeanBaseline):
     """The mean of the random half of the rows that most rows are near to.
 
@@ -91,26 +91,16 @@ class RansacMean(MeanBaseline):
     True
     """
 
-    def __init__(
-        self,
-        n_nonzero: int | None = None,
-        n_trials: int = 200,
-        failure_probability: float = 0.2,
-        random_state: RandomState = None,
-    ) -> None:
-        self.n_nonzero = n_nonzero
-        self.n_trials = n_trials
-        self.failure_probability = failure_probability
-        self.random_state = random_state
+    n_nonzero: int | None = None
+    n_trials: int = 200
+    failure_probability: float = 0.2
+    random_state: RandomState = None
 
-    def _locate(self, X: FloatArray, n_nonzero: int) -> Located:
-        tau = check_between("failure_probability", self.failure_probability, 0.0, 1.0)
-        n_trials = check_count("n_trials", self.n_trials)
-        rng = as_generator(self.random_state)
+    def _find(self, X: FloatArray, n_nonzero: int) -> Found:
         origin = np.median(X, axis=0)
-        kept = naive_prune(X, origin, tau)
+        kept = naive_prune(X - origin, self.failure_probability)
         Z = X[kept] - origin
-        centres = _half_means(Z, n_trials, rng)
+        centres = _half_means(Z, self.n_trials, as_generator(self.random_state))
         n_features = Z.shape[1]
         radius = n_features + np.sqrt(n_features)
         distances = (
@@ -122,22 +112,29 @@ class RansacMean(MeanBaseline):
         best = int(np.argmax(np.count_nonzero(near, axis=0)))
         inliers = kept.copy()
         inliers[kept] = near[:, best]
-        return Located(origin + centres[best], inliers=inliers)
+        return Found(origin + centres[best], inliers=inliers)
 
 
-def naive_prune(X: FloatArray, centre: FloatArray, failure_probability: float) -> BoolArray:
-    """Mark the rows within sqrt(2 ln(n d / tau)) of ``centre`` in every feature.
+def naive_prune(Z: FloatArray, failure_probability: float) -> BoolArray:
+    """Mark the rows within sqrt(2 ln(n d / tau)) of zero in every feature.
 
     If they are not even half of the rows the noise is not of unit variance, and the half
-    nearest to ``centre`` in the same sense is marked instead.
+    nearest to zero in the same sense is marked instead.
+
+    Parameters
+    ----------
+    Z : ndarray of shape (n, d)
+        Rows less a centre.
+    failure_probability : float
+        The tau above.
 
     Examples
     --------
-    >>> naive_prune(np.array([[0.0], [1.0], [60.0]]), np.zeros(1), 0.2)
+    >>> naive_prune(np.array([[0.0], [1.0], [60.0]]), 0.2)
     array([ True,  True, False])
     """
-    n_samples, n_features = X.shape
-    reach = np.abs(X - centre).max(axis=1)
+    n_samples, n_features = Z.shape
+    reach = np.abs(Z).max(axis=1)
     kept: BoolArray = reach < np.sqrt(2.0 * np.log(n_samples * n_features / failure_probability))
     half = (n_samples + 1) // 2
     if np.count_nonzero(kept) < half:

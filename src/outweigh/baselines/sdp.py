@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
-from outweigh.baselines.base import (
-    FloatArray,
-    Located,
-    MeanBaseline,
-    check_contamination,
-    check_count,
-)
-from outweigh.baselines.weighted_spectrum import descend
+from outweigh.baselines.base import FloatArray
+from outweigh.baselines.weight_descent import Objective, WeightDescent
 from outweigh.libraries import library
-from outweigh.optimise.capped_simplex import CappedSimplex
 
 
-class SdpMean(MeanBaseline):
+@dataclass(eq=False, repr=False)
+class SdpMean(WeightDescent):
     """Descent on the semidefinite relaxation of the largest sparse variance.
 
     The objective is the maximum of <A, S_w> over positive semidefinite A of trace one with
@@ -60,34 +55,22 @@ class SdpMean(MeanBaseline):
        quasi-gradients", arXiv:2005.14073.
     """
 
-    def __init__(
-        self,
-        n_nonzero: int | None = None,
-        contamination: float = 0.1,
-        max_iter: int = 100,
-        tol: float = 1e-3,
-        max_features: int = 60,
-    ) -> None:
-        self.n_nonzero = n_nonzero
-        self.contamination = contamination
-        self.max_iter = max_iter
-        self.tol = tol
-        self.max_features = max_features
+    n_nonzero: int | None = None
+    contamination: float = 0.1
+    max_iter: int = 100
+    tol: float = 1e-3
+    max_features: int = 60
 
-    def _locate(self, X: FloatArray, n_nonzero: int) -> Located:
-        eps = check_contamination(self.contamination)
-        budget = check_count("max_iter", self.max_iter)
-        n_samples, n_features = X.shape
+    def _objective(self, Z: FloatArray, n_nonzero: int) -> Objective:
+        n_features = Z.shape[1]
         if n_features > self.max_features:
             raise ValueError(
                 f"X has {n_features} features, more than max_features={self.max_features}; the "
                 f"semidefinite program would take very long: select features or raise max_features"
             )
         maximizer = _sparse_variance_program(n_features, n_nonzero)
-        origin = np.median(X, axis=0)
-        Z = X - origin
 
-        def value_and_gradient(weights: FloatArray) -> tuple[float, FloatArray]:
+        def bound_and_gradient(weights: FloatArray) -> tuple[float, FloatArray]:
             mean = weights @ Z
             covariance = (Z * weights[:, None]).T @ Z - np.outer(mean, mean)
             A = maximizer(covariance)
@@ -95,12 +78,7 @@ class SdpMean(MeanBaseline):
             gradient = np.einsum("ij,ij->i", images, Z) - 2.0 * (images @ mean)
             return float(np.sum(A * covariance)), gradient
 
-        domain = CappedSimplex.from_contamination(n_samples, eps)
-        uniform = np.full(n_samples, 1.0 / n_samples)
-        weights, n_iter = descend(
-            value_and_gradient, domain, uniform, max_iter=budget, tol=self.tol
-        )
-        return Located(origin + weights @ Z, weights=weights, n_iter=n_iter)
+        return bound_and_gradient
 
 
 def _sparse_variance_program(n_features: int, k: int) -> Callable[[FloatArray], FloatArray]:

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import NamedTuple
+
 import numpy as np
+import scipy.sparse.linalg
 
 from outweigh.baselines.base import (
     FloatArray,
-    Located,
+    Found,
     MeanBaseline,
-    check_between,
-    check_contamination,
-    check_count,
 )
+from outweigh.baselines.leading_directions import top_eigenpair
 from outweigh.baselines.pruning import naive_prune
-from outweigh.baselines.weighted_spectrum import descend, top_variance
+from outweigh.baselines.weight_descent import Objective, WeightDescent
 from outweigh.optimise.capped_simplex import CappedSimplex
 
+# Up to here forming the covariance and its eigenvectors is cheaper than products with it.
+_SMALL = 150
 
-class GradientDescentMean(MeanBaseline):
+
+@dataclass(eq=False, repr=False)
+class GradientDescentMean(WeightDescent):
     """Projected gradient descent on the top variance of the weighted sample.
 
     Over weights w_i <= 1 / ((1 - eps) n) that sum to one, the largest eigenvalue of the weighted
@@ -62,39 +68,25 @@ class GradientDescentMean(MeanBaseline):
     True
     """
 
-    def __init__(
-        self,
-        n_nonzero: int | None = None,
-        contamination: float = 0.1,
-        max_iter: int = 100,
-        tol: float = 1e-3,
-    ) -> None:
-        self.n_nonzero = n_nonzero
-        self.contamination = contamination
-        self.max_iter = max_iter
-        self.tol = tol
+    n_nonzero: int | None = None
+    contamination: float = 0.1
+    max_iter: int = 100
+    tol: float = 1e-3
 
-    def _locate(self, X: FloatArray, n_nonzero: int) -> Located:
-        eps = check_contamination(self.contamination)
-        budget = check_count("max_iter", self.max_iter)
-        origin = np.median(X, axis=0)
-        Z = X - origin
-        top = np.ones(X.shape[1])
+    def _objective(self, Z: FloatArray, n_nonzero: int) -> Objective:
+        top = np.ones(Z.shape[1])
 
-        def value_and_gradient(weights: FloatArray) -> tuple[float, FloatArray]:
+        def top_variance_and_gradient(weights: FloatArray) -> tuple[float, FloatArray]:
+            # Where the last search ended is a good place for the next one to begin.
             nonlocal top
             value, top, mean = top_variance(Z, weights, start=top)
             along = Z @ top
             return value, along * (along - 2.0 * (mean @ top))
 
-        domain = CappedSimplex.from_contamination(len(Z), eps)
-        uniform = np.full(len(Z), 1.0 / len(Z))
-        weights, n_iter = descend(
-            value_and_gradient, domain, uniform, max_iter=budget, tol=self.tol
-        )
-        return Located(origin + weights @ Z, weights=weights, n_iter=n_iter)
+        return top_variance_and_gradient
 
 
+@dataclass(eq=False, repr=False)
 class MultiplicativeWeightsMean(MeanBaseline):
     """Multiplicative weights against the direction of top variance.
 
@@ -140,31 +132,22 @@ class MultiplicativeWeightsMean(MeanBaseline):
     True
     """
 
-    def __init__(
-        self,
-        n_nonzero: int | None = None,
-        contamination: float = 0.1,
-        max_iter: int = 100,
-        failure_probability: float = 0.2,
-    ) -> None:
-        self.n_nonzero = n_nonzero
-        self.contamination = contamination
-        self.max_iter = max_iter
-        self.failure_probability = failure_probability
+    n_nonzero: int | None = None
+    contamination: float = 0.1
+    max_iter: int = 100
+    failure_probability: float = 0.2
 
-    def _locate(self, X: FloatArray, n_nonzero: int) -> Located:
-        eps = check_contamination(self.contamination)
-        budget = check_count("max_iter", self.max_iter)
-        tau = check_between("failure_probability", self.failure_probability, 0.0, 1.0)
+    def _find(self, X: FloatArray, n_nonzero: int) -> Found:
+        eps = self.contamination
         origin = np.median(X, axis=0)
-        kept = naive_prune(X, origin, tau)
+        kept = naive_prune(X - origin, self.failure_probability)
         Z = X[kept] - origin
         n_samples, n_features = Z.shape
         domain = CappedSimplex.from_contamination(n_samples, eps)
         weights = best = np.full(n_samples, 1.0 / n_samples)
         top, smallest, mark = np.ones(n_features), np.inf, np.inf
         n_iter = last_gain = 0
-        for n_iter in range(1, budget + 1):
+        for n_iter in range(1, self.max_iter + 1):
             value, top, mean = top_variance(Z, weights, start=top)
             if value < smallest:
                 best, smallest = weights, value
@@ -178,4 +161,52 @@ class MultiplicativeWeightsMean(MeanBaseline):
             weights = domain.project_kl(logs + np.log1p(-squares / (2.0 * squares.max())))
         everywhere = np.zeros(len(X))
         everywhere[kept] = best
-        return Located(origin + best @ Z, weights=everywhere, n_iter=n_iter)
+        return Found(origin + best @ Z, weights=everywhere, n_iter=n_iter)
+
+
+class TopVariance(NamedTuple):
+    """Largest variance of a weighted sample over directions, and where it is."""
+
+    value: float
+    direction: FloatArray
+    mean: FloatArray
+
+
+def top_variance(
+    X: FloatArray, weights: FloatArray, start: FloatArray | None = None
+) -> TopVariance:
+    """Return the top eigenvalue and eigenvector of sum_i w_i (x_i - mean)(x_i - mean)'.
+
+    With many features by Lanczos' method, in products with X only.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, d)
+    weights : ndarray of shape (n,)
+        Nonnegative, of sum one.
+    start : ndarray of shape (d,), optional
+        A guess of the eigenvector.
+
+    Examples
+    --------
+    >>> X = np.array([[0.0, 1.0], [0.0, -1.0], [5.0, 0.0]])
+    >>> top_variance(X, np.array([0.5, 0.5, 0.0])).value
+    1.0
+    """
+    n_features = X.shape[1]
+    mean = weights @ X
+    if n_features <= _SMALL:
+        second = (X * weights[:, None]).T @ X - np.outer(mean, mean)
+        return TopVariance(*top_eigenpair(second), mean)
+
+    def product(v: FloatArray) -> FloatArray:
+        v = v.ravel()
+        return np.asarray((weights * (X @ v)) @ X - mean * (mean @ v), dtype=np.float64)
+
+    operator = scipy.sparse.linalg.LinearOperator(
+        (n_features, n_features), matvec=product, dtype=np.float64
+    )
+    if start is None:
+        start = np.ones(n_features)
+    values, vectors = scipy.sparse.linalg.eigsh(operator, k=1, which="LA", v0=start, tol=1e-4)
+    return TopVariance(float(values[0]), vectors[:, 0], mean)

@@ -78,6 +78,18 @@ class SurvivingRows:
             self._second = self._second - gone.T @ gone
         return n_dropped
 
+    def drop_unlikely(self, tail: FloatArray, rate: float) -> int:
+        """Drop the rows alive that :func:`reject_by_false_discovery_rate` marks; return how many.
+
+        Parameters
+        ----------
+        tail : ndarray of shape (n_alive,)
+            For each row alive a bound on the chance that a genuine one is as extreme.
+        rate : float
+            The false discovery rate.
+        """
+        return self.drop(reject_by_false_discovery_rate(tail, rate))
+
     def _moments(self) -> tuple[FloatArray, FloatArray]:
         alive = self._Z[self.indices]
         return alive.sum(axis=0), alive.T @ alive

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from outweigh.baselines.base import (
     FloatArray,
-    Located,
+    Found,
     MeanBaseline,
-    check_between,
-    check_contamination,
-    check_count,
-    keep_largest,
 )
 from outweigh.baselines.means import trimmed_mean
+from outweigh.selection import hard_threshold
 
 
+@dataclass(eq=False, repr=False)
 class IterativeTrimmedHardThresholding(MeanBaseline):
     """Gradient steps on the squared loss, each gradient a trimmed mean, each iterate truncated.
 
@@ -59,29 +59,19 @@ class IterativeTrimmedHardThresholding(MeanBaseline):
     array([0., 2.])
     """
 
-    def __init__(
-        self,
-        n_nonzero: int | None = None,
-        contamination: float = 0.1,
-        step_size: float = 1.0,
-        max_iter: int = 100,
-        tol: float = 1e-10,
-    ) -> None:
-        self.n_nonzero = n_nonzero
-        self.contamination = contamination
-        self.step_size = step_size
-        self.max_iter = max_iter
-        self.tol = tol
+    n_nonzero: int | None = None
+    contamination: float = 0.1
+    step_size: float = 1.0
+    max_iter: int = 100
+    tol: float = 1e-10
 
-    def _locate(self, X: FloatArray, n_nonzero: int) -> Located:
-        step = check_between("step_size", self.step_size, 0.0, 2.0)
-        budget = check_count("max_iter", self.max_iter)
-        trimmed = trimmed_mean(X, check_contamination(self.contamination))
+    def _find(self, X: FloatArray, n_nonzero: int) -> Found:
+        trimmed = trimmed_mean(X, self.contamination)
         iterate = np.zeros(X.shape[1])
         n_iter = 0
-        for n_iter in range(1, budget + 1):  # noqa: B007
+        for n_iter in range(1, self.max_iter + 1):  # noqa: B007
             previous = iterate
-            iterate = keep_largest(previous - step * (previous - trimmed), n_nonzero)[0]
+            iterate = hard_threshold(previous - self.step_size * (previous - trimmed), n_nonzero)
             if np.linalg.norm(iterate - previous) <= self.tol * np.linalg.norm(iterate):
                 break
-        return Located(iterate, n_iter=n_iter)
+        return Found(iterate, n_iter=n_iter)

@@ -7,32 +7,14 @@ Only the oracles see which rows are genuine.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from outweigh.baselines import (
-    CoordinatewiseMedian,
-    EmpiricalMean,
-    EmpiricalPCA,
-    EmpiricalSparsePCA,
-    FilterMean,
-    FilterPCA,
-    FilterSparseMean,
-    FilterSparsePCA,
-    GeometricMedian,
-    GradientDescentMean,
-    IterativeTrimmedHardThresholding,
-    MinCovDetMean,
-    MultiplicativeWeightsMean,
-    NaivePruning,
-    OracleMean,
-    OraclePCA,
-    RansacMean,
-    SdpMean,
-    TrimmedMean,
-)
+from outweigh.baselines import MEAN_BASELINES, PCA_BASELINES
+from outweigh.baselines.plain import SparseGradientDescent
 from outweigh.estimators.mean import RobustMean, RobustSparseMean
 from outweigh.estimators.pca import RobustPCA, RobustSparsePCA
 
@@ -86,162 +68,87 @@ class Algorithm:
     extra: str | None = None
 
 
-def _uses(estimator: Callable[..., Any], *arguments: str, **fixed: Any) -> Build:
-    """Build an estimator from those of the three arguments that it takes."""
+def _build(
+    sparse: Callable[..., Any], dense: Callable[..., Any] | None = None, **options: Any
+) -> Build:
+    """Return how to build an estimator: the dense one, if there is one, where k is not known.
+
+    Of what is known it is told what its constructor asks for. The samples with components have
+    mean zero, which counts as known. The options are handed to it whether it has them or not, so
+    that one that is misspelt, or gone, is an error.
+    """
 
     def build(n_nonzero: int | None, contamination: float, random_state: int) -> Any:
-        given = {
+        estimator = dense if dense is not None and n_nonzero is None else sparse
+        known = {
             "n_nonzero": n_nonzero,
             "contamination": contamination,
             "random_state": random_state,
+            "assume_centered": True,
         }
-        return estimator(**{name: given[name] for name in arguments}, **fixed)
+        asked = inspect.signature(estimator).parameters
+        return estimator(**{k: v for k, v in known.items() if k in asked} | options)
 
     return build
 
 
-def _our_mean(**options: Any) -> Build:
-    """Build our estimator of a mean: the sparse one if there is a sparsity, else the dense one."""
-
-    def build(n_nonzero: int | None, contamination: float, random_state: int) -> Any:
-        settings = {"contamination": contamination, "random_state": random_state, **options}
-        if n_nonzero is None:
-            return RobustMean(**settings)
-        return RobustSparseMean(n_nonzero=n_nonzero, **settings)
-
-    return build
+_BASELINES = {**MEAN_BASELINES, **{f"pca_{name}": kind for name, kind in PCA_BASELINES.items()}}
 
 
-def _our_pca(**options: Any) -> Build:
-    """Build our estimator of a component: sparse if there is a sparsity, else dense."""
-
-    def build(n_nonzero: int | None, contamination: float, random_state: int) -> Any:
-        settings = {"contamination": contamination, "random_state": random_state, **options}
-        if n_nonzero is None:
-            return RobustPCA(assume_centered=True, **settings)
-        return RobustSparsePCA(n_nonzero=n_nonzero, assume_centered=True, **settings)
-
-    return build
+def _task(name: str) -> str:
+    """Tell what an algorithm is for: those for components have pca in their names."""
+    return "components" if "pca" in name.split("_") else "mean"
 
 
-_K, _EPS, _SEED = "n_nonzero", "contamination", "random_state"
-_PAPER: dict[str, Any] = {
-    "refit": False,
-    "solver": "backtracking",
-    "stop_at_floor": False,
-    "working_set": False,
-}
+def _rival(name: str, label: str, colour: str, marker: str, **more: Any) -> Algorithm:
+    """Return a baseline as an algorithm."""
+    return Algorithm(name, label, _task(name), _build(_BASELINES[name]), colour, marker, **more)
 
 
-def _mean(name: str, label: str, build: Build, colour: str, marker: str, **more: Any) -> Algorithm:
-    return Algorithm(name, label, "mean", build, colour, marker, **more)
-
-
-def _components(
-    name: str, label: str, build: Build, colour: str, marker: str, **more: Any
+def _ours(
+    name: str, label: str, colour: str, marker: str, line: str = "-", **options: Any
 ) -> Algorithm:
-    return Algorithm(name, label, "components", build, colour, marker, **more)
+    """Return our estimator for a task, with some of its options set, as an algorithm."""
+    task = _task(name)
+    kinds = (RobustSparseMean, RobustMean) if task == "mean" else (RobustSparsePCA, RobustPCA)
+    build = _build(*kinds, **options)
+    return Algorithm(name, label, task, build, colour, marker, line, ours=True)
 
 
 _REGISTERED = (
-    _mean("oracle", "oracle", _uses(OracleMean, _K), BLACK, "None", line="--", needs_inliers=True),
-    _mean("outweigh", "outweigh", _our_mean(), BLUE, "o", ours=True),
-    _mean(
-        "outweigh_auto",
-        "outweigh, ε unknown",
-        _our_mean(contamination="auto"),
-        SKY,
-        ".",
-        line=":",
-        ours=True,
-    ),
-    _mean(
+    _rival("oracle", "oracle", BLACK, "None", line="--", needs_inliers=True),
+    _ours("outweigh", "outweigh", BLUE, "o"),
+    _ours("outweigh_auto", "outweigh, ε unknown", SKY, ".", ":", contamination="auto"),
+    Algorithm(
         "outweigh_paper",
         "plain algorithm of the paper",
-        _our_mean(**_PAPER),
+        "mean",
+        _build(SparseGradientDescent),
         SKY,
         "d",
-        line="-.",
+        "-.",
         ours=True,
     ),
-    _mean(
-        "filter_sparse", "sparse filter (RME_sp)", _uses(FilterSparseMean, _K, _EPS), ORANGE, "s"
-    ),
-    _mean("filter", "dense filter", _uses(FilterMean, _K, _EPS), ORANGE, "D"),
-    _mean(
-        "trimmed_thresholding",
-        "trimmed thresholding",
-        _uses(IterativeTrimmedHardThresholding, _K, _EPS),
-        VERMILLION,
-        "P",
-    ),
-    _mean("naive_pruning", "naive pruning", _uses(NaivePruning, _K), GREEN, "^"),
-    _mean("ransac", "RANSAC", _uses(RansacMean, _K, _SEED), PURPLE, "v"),
-    _mean(
-        "gradient_descent",
-        "dense gradient descent",
-        _uses(GradientDescentMean, _K, _EPS),
-        VERMILLION,
-        "X",
-    ),
-    _mean(
-        "multiplicative_weights",
-        "multiplicative weights",
-        _uses(MultiplicativeWeightsMean, _K, _EPS),
-        GREEN,
-        "*",
-    ),
-    _mean(
-        "sdp",
-        "semidefinite program",
-        _uses(SdpMean, _K, _EPS),
-        VERMILLION,
-        "h",
-        max_features=60,
-        extra="sdp",
-    ),
-    _mean("min_cov_det", "MinCovDet", _uses(MinCovDetMean, _K, _SEED), PURPLE, "p"),
-    _mean("geometric_median", "geometric median", _uses(GeometricMedian, _K), PURPLE, "<"),
-    _mean("median", "coordinatewise median", _uses(CoordinatewiseMedian, _K), YELLOW, ">"),
-    _mean("trimmed", "trimmed mean", _uses(TrimmedMean, _K, _EPS), PURPLE, "d"),
-    _mean("empirical", "empirical mean", _uses(EmpiricalMean, _K), GREY, "x"),
-    _components(
-        "pca_oracle",
-        "oracle",
-        _uses(OraclePCA, _K, assume_centered=True),
-        BLACK,
-        "None",
-        line="--",
-        needs_inliers=True,
-    ),
-    _components("outweigh_pca", "outweigh", _our_pca(), BLUE, "o", ours=True),
-    _components(
-        "outweigh_pca_auto",
-        "outweigh, ε unknown",
-        _our_pca(contamination="auto"),
-        SKY,
-        ".",
-        line=":",
-        ours=True,
-    ),
-    _components(
-        "pca_filter_sparse",
-        "sparse PCA filter (RSPCA)",
-        _uses(FilterSparsePCA, _K, _EPS, assume_centered=True),
-        ORANGE,
-        "s",
-    ),
-    _components(
-        "pca_filter", "dense PCA filter", _uses(FilterPCA, _K, assume_centered=True), GREEN, "D"
-    ),
-    _components(
-        "pca_empirical_sparse",
-        "SparsePCA (scikit-learn)",
-        _uses(EmpiricalSparsePCA, _K, _SEED),
-        PURPLE,
-        "v",
-    ),
-    _components("pca_empirical", "PCA", _uses(EmpiricalPCA, _K), GREY, "x"),
+    _rival("filter_sparse", "sparse filter (RME_sp)", ORANGE, "s"),
+    _rival("filter", "dense filter", ORANGE, "D"),
+    _rival("trimmed_thresholding", "trimmed thresholding", VERMILLION, "P"),
+    _rival("naive_pruning", "naive pruning", GREEN, "^"),
+    _rival("ransac", "RANSAC", PURPLE, "v"),
+    _rival("gradient_descent", "dense gradient descent", VERMILLION, "X"),
+    _rival("multiplicative_weights", "multiplicative weights", GREEN, "*"),
+    _rival("sdp", "semidefinite program", VERMILLION, "h", max_features=60, extra="sdp"),
+    _rival("min_cov_det", "MinCovDet", PURPLE, "p"),
+    _rival("geometric_median", "geometric median", PURPLE, "<"),
+    _rival("median", "coordinatewise median", YELLOW, ">"),
+    _rival("trimmed", "trimmed mean", PURPLE, "d"),
+    _rival("empirical", "empirical mean", GREY, "x"),
+    _rival("pca_oracle", "oracle", BLACK, "None", line="--", needs_inliers=True),
+    _ours("outweigh_pca", "outweigh", BLUE, "o"),
+    _ours("outweigh_pca_auto", "outweigh, ε unknown", SKY, ".", ":", contamination="auto"),
+    _rival("pca_filter_sparse", "sparse PCA filter (RSPCA)", ORANGE, "s"),
+    _rival("pca_filter", "dense PCA filter", GREEN, "D"),
+    _rival("pca_empirical_sparse", "SparsePCA (scikit-learn)", PURPLE, "v"),
+    _rival("pca_empirical", "PCA", GREY, "x"),
 )
 
 ALGORITHMS: Mapping[str, Algorithm] = MappingProxyType(

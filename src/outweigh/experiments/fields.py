@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NoReturn
 
 from outweigh.experiments.errors import ExperimentError, unknown
@@ -50,16 +50,13 @@ class Fields:
 
     def table(self, key: str, allowed: Iterable[str], required: bool = False) -> Fields:
         """Return a table inside this one; one that is missing is empty."""
-        value = self._get(key, None if required else {})
-        if not isinstance(value, dict):
-            self.fail(key, f"must be a table, got {value!r}")
+        missing: dict[str, Any] | None = None if required else {}
+        value = self._read(key, missing, "a table", lambda value: isinstance(value, dict))
         return Fields(value, self._file, allowed, f"{self._prefix}{key}.")
 
     def text(self, key: str, default: str) -> str:
-        """Return a string."""
-        value = self._get(key, default)
-        if not isinstance(value, str):
-            self.fail(key, f"must be a string, got {value!r}")
+        """Return a string, its white space made single blanks."""
+        value = self._read(key, default, "a string", lambda value: isinstance(value, str))
         return " ".join(value.split())
 
     def name(self, key: str, default: str) -> str:
@@ -71,63 +68,68 @@ class Fields:
 
     def flag(self, key: str, default: bool) -> bool:
         """Return a boolean."""
-        value = self._get(key, default)
-        if not isinstance(value, bool):
-            self.fail(key, f"must be true or false, got {value!r}")
-        return value
+        return bool(self._read(key, default, "true or false", lambda v: isinstance(v, bool)))
 
     def count(self, key: str, default: int | None = None, least: int = 1) -> int:
         """Return an integer of at least ``least``."""
-        value = self._get(key, default)
-        if isinstance(value, bool) or not isinstance(value, int) or value < least:
-            self.fail(key, f"must be an integer of at least {least}, got {value!r}")
-        return value
+        wanted = f"an integer of at least {least}"
+        return int(self._read(key, default, wanted, lambda v: _is_whole(v) and v >= least))
 
     def number(self, key: str) -> float:
         """Return a finite number as a float."""
-        value = self._get(key, None)
-        if not _is_number(value):
-            self.fail(key, f"must be a number, got {value!r}")
-        return float(value)
+        return float(self._read(key, None, "a number", _is_number))
 
     def numbers(self, key: str, whole: bool) -> tuple[float, ...]:
         """Return a list of different finite numbers: integers if ``whole``, else floats."""
-        values = self._get(key, None)
-        if not isinstance(values, list) or not values:
-            self.fail(key, f"must be a list of numbers, got {values!r}")
-        for value in values:
-            if not _is_number(value) or (whole and not isinstance(value, int)):
-                self.fail(key, f"must hold {'integers' if whole else 'numbers'}, got {value!r}")
-        if len(set(values)) < len(values):
-            self.fail(key, f"must not hold a value twice, got {values!r}")
+        fits, wanted = (_is_whole, "integers") if whole else (_is_number, "numbers")
+        values = self._list(key, "number", fits, lambda v: f"must hold {wanted}, got {v!r}")
         return tuple(values) if whole else tuple(float(value) for value in values)
 
     def choice(self, key: str, choices: Iterable[str], default: str | None = None) -> str:
         """Return a string that is one of the choices."""
-        value = self._get(key, default)
-        names = list(choices)
+        value, names = self._read(key, default), list(choices)
         if value not in names:
             self.fail(key, unknown(key, value, names))
         return str(value)
 
     def choices(self, key: str, choices: Iterable[str], what: str) -> tuple[str, ...]:
         """Return a list of different strings, each one of the choices."""
-        values = self._get(key, None)
-        if not isinstance(values, list) or not values:
-            self.fail(key, f"must be a list of names, got {values!r}")
         names = list(choices)
-        for value in values:
-            if value not in names:
-                self.fail(key, unknown(what, value, names))
-        if len(set(values)) < len(values):
-            self.fail(key, f"must not hold a name twice, got {values!r}")
-        return tuple(values)
+        return tuple(self._list(key, "name", names.__contains__, lambda v: unknown(what, v, names)))
 
-    def _get(self, key: str, default: Any) -> Any:
+    def _read(
+        self,
+        key: str,
+        default: Any,
+        wanted: str = "",
+        fits: Callable[[Any], bool] = lambda value: True,
+    ) -> Any:
+        """Return a value that fits; a key that is missing needs a default."""
         if key not in self.values and default is None:
             self.fail(key, "is missing")
-        return self.values.get(key, default)
+        value = self.values.get(key, default)
+        if not fits(value):
+            self.fail(key, f"must be {wanted}, got {value!r}")
+        return value
+
+    def _list(
+        self, key: str, what: str, fits: Callable[[Any], bool], problem: Callable[[Any], str]
+    ) -> list[Any]:
+        """Return a list of different values that all fit; ``problem`` says why one does not."""
+        values = self._read(key, None)
+        if not isinstance(values, list) or not values:
+            self.fail(key, f"must be a list of {what}s, got {values!r}")
+        for value in values:
+            if not fits(value):
+                self.fail(key, problem(value))
+        if len(set(values)) < len(values):
+            self.fail(key, f"must not hold a value twice, got {values!r}")
+        return values
 
 
 def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _is_whole(value: object) -> bool:
+    return _is_number(value) and isinstance(value, int)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from outweigh.experiments.algorithms import ALGORITHMS, BLACK, YELLOW, Algorithm
+from outweigh.experiments.algorithms import ALGORITHMS, BLACK, VERMILLION, YELLOW, Algorithm
 from outweigh.experiments.metrics import METRICS
 from outweigh.experiments.summary import Summary
 from outweigh.libraries import library
@@ -46,17 +46,19 @@ _STYLE = {
     "savefig.facecolor": "white",
 }
 
-_NAMES = {
-    "n_samples": "Number of samples $n$",
-    "n_features": "Number of features $d$",
-    "n_nonzero": "Sparsity $k$",
-    "contamination": r"Contamination $\epsilon$",
+_DIMENSIONS = {
+    "n_samples": ("Number of samples", "n"),
+    "n_features": ("Number of features", "d"),
+    "n_nonzero": ("Sparsity", "k"),
+    "contamination": ("Contamination", r"\epsilon"),
 }
-_SYMBOLS = {
-    "n_samples": "n",
-    "n_features": "d",
-    "n_nonzero": "k",
-    "contamination": r"\epsilon",
+"""What figures call a dimension, and its symbol."""
+
+
+# Without dates and versions, so that the same records give the same bytes.
+_FORMATS: dict[str, dict[str, Any]] = {
+    "png": {"dpi": 300, "metadata": {"Software": None}},
+    "svg": {"metadata": {"Date": None, "Creator": None}},
 }
 
 
@@ -106,7 +108,7 @@ def panel(summary: Summary) -> dict[str, bytes]:
         axes.set_title(f"{experiment.title}\n{_setting(summary)}", loc="left", linespacing=1.5)
         if axes.get_legend_handles_labels()[0]:
             figure.legend(loc="outside lower center", ncols=2, columnspacing=1.4, handlelength=2.4)
-        return _save(figure)
+        return {kind: _image(figure, kind) for kind in _FORMATS}
 
 
 def demonstration(
@@ -123,28 +125,20 @@ def demonstration(
         figure.suptitle(title, fontsize=9.0, x=0.01, ha="left")
         _draw_errors(left, rows)
         _draw_weights(right, weights, inliers)
-        return _save(figure)["png"]
+        return _image(figure, "png")
 
 
 def _draw_curve(axes: Any, summary: Summary, algorithm: Algorithm) -> None:
     cells = summary.curve(algorithm.name)
     if not cells:
         return
-    x = [cell.x for cell in cells]
+    x, lower, median, upper = zip(*((c.x, c.lower, c.median, c.upper) for c in cells), strict=True)
     # The oracle is a thin line above all: whoever is level with it hides beneath it.
     front = 5 if algorithm.needs_inliers else 4 if algorithm.ours else 3
-    axes.fill_between(
-        x,
-        [cell.lower for cell in cells],
-        [cell.upper for cell in cells],
-        color=algorithm.colour,
-        alpha=0.15,
-        linewidth=0,
-        zorder=2,
-    )
+    axes.fill_between(x, lower, upper, color=algorithm.colour, alpha=0.15, linewidth=0, zorder=2)
     axes.plot(
         x,
-        [cell.median for cell in cells],
+        median,
         color=algorithm.colour,
         marker=algorithm.marker,
         linestyle=algorithm.line,
@@ -170,9 +164,10 @@ def _scale(axes: Any, summary: Summary) -> None:
 
     plain = FuncFormatter(lambda value, _: f"{value:g}")
     known = [cell for cell in summary.cells if cell.n_done]
-    if summary.experiment.log_y and known and min(cell.lower for cell in known) > 0:
+    smallest = min((cell.lower for cell in known), default=0.0)
+    if summary.experiment.log_y and smallest > 0:
         axes.set_yscale("log")
-        span = max(cell.upper for cell in known) / min(cell.lower for cell in known)
+        span = max(cell.upper for cell in known) / smallest
         subs = next(subs for limit, subs in _LOG_TICKS if span < limit)
         axes.yaxis.set_major_locator(LogLocator(subs=subs))
         axes.yaxis.set_minor_formatter(NullFormatter())
@@ -189,7 +184,7 @@ def _scale(axes: Any, summary: Summary) -> None:
 def _setting(summary: Summary) -> str:
     """Say what the experiment holds fixed, and over how many trials the medians are."""
     experiment = summary.experiment
-    parts = [f"${_SYMBOLS[name]}={value:g}$" for name, value in experiment.fixed.items()]
+    parts = [f"${_DIMENSIONS[name][1]}={value:g}$" for name, value in experiment.fixed.items()]
     done = sorted({cell.n_done for cell in summary.cells if cell.n_done})
     if done:
         parts.append(f"{done[0]} trials" if len(done) == 1 else f"{done[0]} to {done[-1]} trials")
@@ -197,7 +192,10 @@ def _setting(summary: Summary) -> str:
 
 
 def _axis_name(parameter: str) -> str:
-    return _NAMES.get(parameter, parameter.replace("_", " ").capitalize())
+    if parameter not in _DIMENSIONS:
+        return parameter.replace("_", " ").capitalize()
+    name, symbol = _DIMENSIONS[parameter]
+    return f"{name} ${symbol}$"
 
 
 def _draw_errors(axes: Any, rows: Sequence[DemoRow]) -> None:
@@ -228,18 +226,11 @@ def _draw_weights(
 ) -> None:
     relative = weights * weights.size
     edges = np.linspace(0.0, max(1.25, float(relative.max())), 26)
-    for mask, colour, name in (
-        (inliers, ALGORITHMS["oracle"].colour, "genuine"),
-        (~inliers, "#D55E00", "outliers"),
-    ):
-        axes.hist(
-            relative[mask],
-            bins=edges,
-            histtype="stepfilled",
-            alpha=0.55 if name == "outliers" else 0.25,
-            color=colour,
-            label=f"{name} ({np.count_nonzero(mask)} rows)",
-        )
+    rows = ((inliers, BLACK, 0.25, "genuine"), (~inliers, VERMILLION, 0.55, "outliers"))
+    for mask, colour, alpha, name in rows:
+        label = f"{name} ({np.count_nonzero(mask)} rows)"
+        style = {"histtype": "stepfilled", "alpha": alpha, "color": colour, "label": label}
+        axes.hist(relative[mask], bins=edges, **style)
     axes.set_yscale("log")
     axes.set_yticks([1, 10, 100, 1000], ["1", "10", "100", "1000"])
     axes.set_xlabel("Weight given to a row (1 = average)")
@@ -247,16 +238,10 @@ def _draw_weights(
     axes.legend(loc="upper center")
 
 
-def _save(figure: Any) -> dict[str, bytes]:
-    images = {}
-    for kind, options in (
-        ("png", {"dpi": 300, "metadata": {"Software": None}}),
-        ("svg", {"metadata": {"Date": None, "Creator": None}}),
-    ):
-        buffer = io.BytesIO()
-        figure.savefig(buffer, format=kind, **options)
-        images[kind] = buffer.getvalue()
-    return images
+def _image(figure: Any, kind: str) -> bytes:
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format=kind, **_FORMATS[kind])
+    return buffer.getvalue()
 
 
 def _matplotlib() -> Any:

@@ -33,6 +33,7 @@ A file looks like this; everything under ``quick``, and all that has a default, 
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Callable
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -44,22 +45,10 @@ from outweigh.experiments.fields import Fields
 from outweigh.experiments.metrics import DEFAULT_METRIC, METRICS
 from outweigh.experiments.spec import DIMENSIONS, Experiment, Point, Quick
 
-_KEYS = (
-    "name",
-    "title",
-    "about",
-    "source",
-    "adversary",
-    "algorithms",
-    "trials",
-    "metric",
-    "seed",
-    "fixed",
-    "options",
-    "grid",
-    "axes",
-    "quick",
-)
+_KEYS = ("name", "title", "about", "source", "adversary", "algorithms", "trials", "metric", "seed")
+_TABLES = ("fixed", "options", "grid", "axes", "quick")
+
+_SPECS = resources.files("outweigh.experiments").joinpath("specs")
 
 
 def builtin_names() -> tuple[str, ...]:
@@ -72,7 +61,7 @@ def builtin_names() -> tuple[str, ...]:
     """
     sources = {
         file.name.removesuffix(".toml"): str(tomllib.loads(file.read_text("utf-8")).get("source"))
-        for file in resources.files("outweigh.experiments").joinpath("specs").iterdir()
+        for file in _SPECS.iterdir()
         if file.name.endswith(".toml")
     }
     return tuple(sorted(sources, key=lambda name: (sources[name], name)))
@@ -89,12 +78,7 @@ def load_builtin(name: str) -> Experiment:
     names = builtin_names()
     if name not in names:
         raise ExperimentError(unknown("figure", name, names) + ", or give the path of a TOML file")
-    text = (
-        resources.files("outweigh.experiments")
-        .joinpath("specs", f"{name}.toml")
-        .read_text(encoding="utf-8")
-    )
-    return parse(text, name, f"{name}.toml")
+    return parse(_SPECS.joinpath(f"{name}.toml").read_text("utf-8"), name, f"{name}.toml")
 
 
 def load(name_or_path: str) -> Experiment:
@@ -130,11 +114,7 @@ def parse(text: str, name: str, file: str) -> Experiment:
         table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ExperimentError(f"{file}: not valid TOML: {error}") from error
-    fields = Fields(
-        table,
-        file,
-        allowed=_KEYS,
-    )
+    fields = Fields(table, file, allowed=(*_KEYS, *_TABLES))
 
     adversary = fields.choice("adversary", ADVERSARIES)
     task = "mean" if adversary in MEAN_ADVERSARIES else "components"
@@ -182,23 +162,23 @@ def _grid(fields: Fields, adversary: str) -> tuple[str, tuple[float, ...]]:
 
 def _fixed(fields: Fields, parameter: str) -> dict[str, Any]:
     fixed = fields.table("fixed", allowed=DIMENSIONS)
-    if parameter in fixed.keys:
-        fixed.fail(parameter, "is also in grid; leave it out here")
-    shape: dict[str, Any] = {}
-    for name in DIMENSIONS:
-        if name != parameter and (name != "n_nonzero" or name in fixed.keys):
-            shape[name] = fixed.count(name) if _is_count(name) else fixed.number(name)
-    return shape
+    _refuse_twice(fixed, parameter)
+    # Without n_nonzero the problem is dense; all else is needed.
+    needed = [d for d in DIMENSIONS if d != parameter and (d != "n_nonzero" or d in fixed.keys)]
+    return {name: fixed.count(name) if _is_count(name) else fixed.number(name) for name in needed}
 
 
 def _options(fields: Fields, adversary: str, parameter: str) -> dict[str, Any]:
-    allowed = options_of(adversary)
-    options = fields.table("options", allowed=allowed)
-    if parameter in options.keys:
-        options.fail(parameter, "is also in grid; leave it out here")
+    options = fields.table("options", allowed=options_of(adversary))
+    _refuse_twice(options, parameter)
     if options.values.get("n_components", 1) != 1:
         options.fail("n_components", "the algorithms are compared on one component; leave it out")
     return dict(options.values)
+
+
+def _refuse_twice(fields: Fields, parameter: str) -> None:
+    if parameter in fields.keys:
+        fields.fail(parameter, "is also in grid; leave it out here")
 
 
 def _algorithms(fields: Fields, task: str) -> tuple[str, ...]:
@@ -208,37 +188,32 @@ def _algorithms(fields: Fields, task: str) -> tuple[str, ...]:
 
 def _quick(fields: Fields, task: str, parameter: str) -> Quick:
     quick = fields.table("quick", allowed=("values", "trials", "algorithms"))
-    return Quick(
-        values=quick.numbers("values", whole=_is_count(parameter))
-        if "values" in quick.keys
-        else None,
-        trials=quick.count("trials") if "trials" in quick.keys else None,
-        algorithms=_algorithms(quick, task) if "algorithms" in quick.keys else None,
-    )
+    readers: dict[str, Callable[[], Any]] = {
+        "values": lambda: quick.numbers("values", whole=_is_count(parameter)),
+        "trials": lambda: quick.count("trials"),
+        "algorithms": lambda: _algorithms(quick, task),
+    }
+    return Quick(**{key: read() for key, read in readers.items() if key in quick.keys})
 
 
 def _check_point(fields: Fields, experiment: Experiment, point: Point) -> None:
     """Refuse a point that no data can have, before anything runs."""
     where = f"at {experiment.parameter} = {point.x:g}"
+    n_features, n_nonzero = point.n_features, point.n_nonzero
     for name, least in (("n_samples", 2), ("n_features", 1), ("n_nonzero", 1)):
         count = getattr(point, name)
         if count is not None and count < least:
             fields.fail(name, f"must be at least {least}, got {count} {where}")
-    if point.n_nonzero is not None and point.n_nonzero > point.n_features:
-        fields.fail(
-            "n_nonzero",
-            f"must be at most n_features = {point.n_features}, got {point.n_nonzero} {where}",
-        )
+    if n_nonzero is not None and n_nonzero > n_features:
+        wanted = f"must be at most n_features = {n_features}"
+        fields.fail("n_nonzero", f"{wanted}, got {n_nonzero} {where}")
     if not 0.0 <= point.contamination < 0.5:
         fields.fail("contamination", f"must be in [0, 0.5), got {point.contamination:g} {where}")
     for name in experiment.algorithms:
         limit = ALGORITHMS[name].max_features
-        if limit is not None and point.n_features > limit:
-            fields.fail(
-                "algorithms",
-                f"{name!r} takes at most {limit} features, got n_features = "
-                f"{point.n_features} {where}",
-            )
+        if limit is not None and n_features > limit:
+            wanted = f"{name!r} takes at most {limit} features"
+            fields.fail("algorithms", f"{wanted}, got n_features = {n_features} {where}")
 
 
 def _is_count(parameter: str) -> bool:

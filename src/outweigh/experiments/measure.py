@@ -9,11 +9,14 @@ null. It is a lower bound where ``fit`` reuses memory that the allocator already
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
 import os
+import re
 import time
 import warnings
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,13 +26,10 @@ from threadpoolctl import threadpool_limits
 from outweigh.adversaries import Sample, make
 from outweigh.experiments.algorithms import ALGORITHMS, Algorithm
 from outweigh.experiments.metrics import METRICS
-from outweigh.experiments.spec import Run, derive_seed
+from outweigh.experiments.spec import Record, Run, derive_seed
 from outweigh.libraries import versions
 
-Record = dict[str, Any]
-
-_STATUS = "/proc/self/status"
-_CLEAR = "/proc/self/clear_refs"
+_STATUS, _CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 
 
 def execute(run: Run) -> Record:
@@ -118,12 +118,12 @@ def _draw(run: Run) -> Sample:
 
 
 def _timed_fit(algorithm: Algorithm, estimator: Any, sample: Sample) -> tuple[float, float | None]:
-    truth = {"inliers": sample.inliers} if algorithm.needs_inliers else {}
+    truth = _truth_for(algorithm, sample)
     before = _restart_high_water_mark()
     start = time.perf_counter()
     estimator.fit(sample.X, **truth)
     seconds = time.perf_counter() - start
-    after = _memory_mb("VmHWM")
+    after = _high_water_mark()
     peak = None if before is None or after is None else round(max(0.0, after - before), 2)
     return round(seconds, 6), peak
 
@@ -148,33 +148,33 @@ def _warm_up(name: str) -> None:
     algorithm = ALGORITHMS[name]
     adversary = "constant_bias" if algorithm.task == "mean" else "spiked_mixture"
     sample = make(adversary, 60, 8, 2, 0.1, random_state=0)
-    truth = {"inliers": sample.inliers} if algorithm.needs_inliers else {}
-    try:
-        algorithm.build(2, 0.1, 0).fit(sample.X, **truth)
-    except Exception:  # the run itself will fail in the same way and say so
-        return
+    # The run itself will fail in the same way and say so.
+    with contextlib.suppress(Exception):
+        algorithm.build(2, 0.1, 0).fit(sample.X, **_truth_for(algorithm, sample))
+
+
+def _truth_for(algorithm: Algorithm, sample: Sample) -> dict[str, Any]:
+    """Return what ``fit`` is told of the truth: the mask of genuine rows, if it is an oracle's."""
+    return {"inliers": sample.inliers} if algorithm.needs_inliers else {}
 
 
 def _restart_high_water_mark() -> float | None:
     """Set the peak of resident memory to what is resident now, and return that in MB."""
     _release_free_memory()
     try:
-        with open(_CLEAR, "w") as file:
-            file.write("5")
+        _CLEAR.write_text("5")
     except OSError:
         return None
-    return _memory_mb("VmHWM")
+    return _high_water_mark()
 
 
-def _memory_mb(field: str) -> float | None:
+def _high_water_mark() -> float | None:
+    """Return the peak of resident memory in MB, or None where the system does not tell."""
     try:
-        with open(_STATUS) as file:
-            for line in file:
-                if line.startswith(field + ":"):
-                    return int(line.split()[1]) / 1024.0
+        peak = re.search(r"^VmHWM:\s*(\d+) kB", _STATUS.read_text(), re.MULTILINE)
     except OSError:
-        pass
-    return None
+        return None
+    return int(peak[1]) / 1024.0 if peak else None
 
 
 def _release_free_memory() -> None:

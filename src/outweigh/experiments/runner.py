@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 
 from joblib import Parallel, delayed
 
-from outweigh.experiments.measure import Record, execute
-from outweigh.experiments.spec import Run
+from outweigh.experiments.measure import execute
+from outweigh.experiments.spec import Record, Run
 from outweigh.experiments.store import Store
 
 
@@ -47,14 +47,11 @@ def do_runs(runs: Iterable[Run], store: Store, jobs: int = 1) -> Iterator[Record
     dict
         A record; see :func:`outweigh.experiments.measure.execute`.
     """
-    if jobs == 1:
-        for run in runs:
-            record = execute(run)
-            store.append(record)
-            yield record
-        return
-    parallel = Parallel(n_jobs=jobs, return_as="generator_unordered", batch_size=1)
-    for record in parallel(delayed(_execute_undisturbed)(run) for run in runs):
+    records: Iterable[Record] = map(execute, runs)
+    if jobs > 1:
+        parallel = Parallel(n_jobs=jobs, return_as="generator_unordered", batch_size=1)
+        records = parallel(delayed(_execute_undisturbed)(run) for run in runs)
+    for record in records:
         store.append(record)
         yield record
 

@@ -17,6 +17,9 @@ from typing import Any
 SCHEMA = 1
 """Version of what a record means. Raise it when keys, seeds or fields change their meaning."""
 
+Record = dict[str, Any]
+"""Plain data about one run; see :func:`outweigh.experiments.measure.execute`."""
+
 DIMENSIONS = ("n_samples", "n_features", "n_nonzero", "contamination")
 
 

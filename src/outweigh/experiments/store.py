@@ -13,13 +13,10 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
 from typing import Any, BinaryIO, Self
 
 from outweigh.experiments.errors import ExperimentError
-from outweigh.experiments.spec import SCHEMA
-
-Record = dict[str, Any]
+from outweigh.experiments.spec import SCHEMA, Record
 
 _KIND = "outweigh records"
 
@@ -65,11 +62,11 @@ class Store:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self._file = open(self.path, "a+b")
         except OSError as error:
-            raise ExperimentError(
-                f"{self.path}: cannot be written: {error.strerror}; choose another --out"
+            raise self._error(
+                f"cannot be written: {error.strerror}; choose another --out"
             ) from error
         try:
-            _lock(self._file, self.path)
+            self._lock(self._file)
             # Another process may have written between reading and locking.
             kept = self._read()
             if kept < self._file.seek(0, os.SEEK_END):
@@ -81,12 +78,7 @@ class Store:
             raise
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._close()
 
     def append(self, record: Mapping[str, Any]) -> None:
@@ -104,9 +96,8 @@ class Store:
             self._file.flush()
             os.fsync(self._file.fileno())
         except OSError as error:
-            raise ExperimentError(
-                f"{self.path}: cannot be written: {error.strerror}; all earlier records are safe"
-            ) from error
+            problem = f"cannot be written: {error.strerror}; all earlier records are safe"
+            raise self._error(problem) from error
 
     def _close(self) -> None:
         if self._file is not None:
@@ -123,57 +114,57 @@ class Store:
         except FileNotFoundError:
             return 0
         except OSError as error:
-            raise ExperimentError(f"{self.path}: cannot be read: {error.strerror}") from error
+            raise self._error(f"cannot be read: {error.strerror}") from error
         kept = data.rfind(b"\n") + 1
         lines = data[:kept].splitlines()
         if not lines:
             # Only the torn beginning of a first line is ours to complete.
             beginning = json.dumps({"kind": _KIND}, separators=(",", ":"))[:-1].encode()
             if data and not (beginning.startswith(data) or data.startswith(beginning)):
-                raise ExperimentError(
-                    f"{self.path}: is not a store of records; nothing was written"
-                )
+                raise self._error("is not a store of records; nothing was written")
             return 0
         self._check_header(lines[0])
         for number, line in enumerate(lines[1:], start=2):
             record = _parse(line)
-            if record is None or "key" not in record:
-                raise ExperimentError(
-                    f"{self.path}: line {number} is damaged; remove that line, or choose another "
-                    f"--out; nothing was written"
+            if "key" not in record:
+                raise self._error(
+                    f"line {number} is damaged; remove that line, or choose another --out; "
+                    f"nothing was written"
                 )
             self._records[str(record["key"])] = record
         return kept
 
     def _check_header(self, line: bytes) -> None:
         header = _parse(line)
-        if header is None or header.get("kind") != _KIND:
-            raise ExperimentError(f"{self.path}: is not a store of records; nothing was written")
+        if header.get("kind") != _KIND:
+            raise self._error("is not a store of records; nothing was written")
         for name, ours in (("schema", SCHEMA), ("version", self._version)):
             if header.get(name) != ours:
-                raise ExperimentError(
-                    f"{self.path}: is from {name} {header.get(name)}, this is {name} {ours}; "
+                raise self._error(
+                    f"is from {name} {header.get(name)}, this is {name} {ours}; "
                     f"choose another --out or move the file away; nothing was overwritten"
                 )
 
+    def _lock(self, file: BinaryIO) -> None:
+        """Hold the file until it is closed; the system lets go of it when the process dies."""
+        if sys.platform == "win32":  # has no advisory locks: a lock would keep readers out as well
+            return
+        import fcntl
 
-def _parse(line: bytes) -> Record | None:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            problem = "another process is writing to it; wait for it, or choose another --out"
+            raise self._error(problem) from error
+
+    def _error(self, problem: str) -> ExperimentError:
+        return ExperimentError(f"{self.path}: {problem}")
+
+
+def _parse(line: bytes) -> Record:
+    """Return what a line holds; what is not a record at all is an empty one, which none accepts."""
     try:
         value = json.loads(line)
     except ValueError:
-        return None
-    return value if isinstance(value, dict) else None
-
-
-def _lock(file: BinaryIO, path: Path) -> None:
-    """Hold the file until it is closed; the system lets go of it when the process dies."""
-    if sys.platform == "win32":  # has no advisory locks: a lock would keep readers out as well
-        return
-    import fcntl
-
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        raise ExperimentError(
-            f"{path}: another process is writing to it; wait for it, or choose another --out"
-        ) from error
+        return {}
+    return value if isinstance(value, dict) else {}

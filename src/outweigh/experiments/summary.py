@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from outweigh.experiments.algorithms import ALGORITHMS
-from outweigh.experiments.spec import Experiment
-from outweigh.experiments.store import Record, Store
+from outweigh.experiments.spec import Experiment, Record
+from outweigh.experiments.store import Store
 
 
 @dataclass(frozen=True)
@@ -130,50 +129,42 @@ def defeats(summary: Summary) -> Iterator[Defeat]:
     Medians that differ by less than one per cent count as level. Ours is the first algorithm of
     this library that the experiment lists.
     """
-    names = summary.experiment.algorithms
-    ours = next((name for name in names if ALGORITHMS[name].ours), None)
-    if ours is None:
-        return
-    rivals = [n for n in names if not ALGORITHMS[n].ours and not ALGORITHMS[n].needs_inliers]
-    for mine in summary.curve(ours):
+    compared = [ALGORITHMS[name] for name in summary.experiment.algorithms]
+    ours = [algorithm.name for algorithm in compared if algorithm.ours]
+    rivals = [a.name for a in compared if not a.ours and not a.needs_inliers]
+    for mine in summary.curve(ours[0]) if ours else ():
         for rival in rivals:
             theirs = summary.cell(mine.x, rival)
             if theirs.n_done and theirs.median < 0.99 * mine.median:
-                outside = theirs.median < mine.lower
                 yield Defeat(
-                    summary.experiment.name,
-                    mine.x,
-                    rival,
-                    ours,
-                    theirs.median,
-                    mine.median,
-                    outside,
+                    experiment=summary.experiment.name,
+                    x=mine.x,
+                    rival=rival,
+                    ours=mine.algorithm,
+                    rival_median=theirs.median,
+                    our_median=mine.median,
+                    outside=theirs.median < mine.lower,
                 )
 
 
 def _cell(x: float, algorithm: str, records: list[Record], n_runs: int) -> Cell:
     done = [record for record in records if record["status"] == "ok"]
-    lower, median, upper = (
-        np.quantile(_numbers(done, "error"), (0.25, 0.5, 0.75)) if done else (np.nan,) * 3
-    )
+    lower, median, upper = _quantiles(done, "error", 0.25, 0.5, 0.75)
     return Cell(
         x=x,
         algorithm=algorithm,
         n_done=len(done),
         n_failed=len(records) - len(done),
         n_missing=n_runs - len(records),
-        median=float(median),
-        lower=float(lower),
-        upper=float(upper),
-        seconds=_median(_numbers(done, "seconds")),
-        peak_memory_mb=_median(_numbers(done, "peak_memory_mb")),
+        median=median,
+        lower=lower,
+        upper=upper,
+        seconds=_quantiles(done, "seconds", 0.5)[0],
+        peak_memory_mb=_quantiles(done, "peak_memory_mb", 0.5)[0],
     )
 
 
-def _numbers(records: list[Record], field: str) -> list[float]:
-    values: list[Any] = [record[field] for record in records]
-    return [float(value) for value in values if value is not None]
-
-
-def _median(values: list[float]) -> float:
-    return float(np.median(values)) if values else float("nan")
+def _quantiles(records: list[Record], field: str, *levels: float) -> list[float]:
+    """Return quantiles of a field over the records that have a value; NaN if none has."""
+    values = [record[field] for record in records if record[field] is not None]
+    return [float(q) for q in np.quantile(values or [np.nan], levels)]

@@ -54,16 +54,10 @@ class CappedSimplex:
     _step_size: float | FloatArray = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        caps = np.array(self.caps, dtype=np.float64)
-        if caps.ndim != 1 or caps.size == 0:
-            raise ValueError(f"caps must have shape (n,) with n >= 1; got shape {caps.shape}.")
+        caps = _nonnegative("caps", self.caps)
         metric = np.array(self.metric, dtype=np.float64)
-        if metric.ndim == 0:
-            metric = np.full(caps.shape, metric)
-        for name, values in (("caps", caps), ("metric", metric)):
-            _check_rows(name, values, caps.size)
-            if values.min() < 0:
-                raise ValueError(f"{name} must be nonnegative; got {values.min()}.")
+        metric = _nonnegative("metric", metric if metric.ndim else np.full(caps.shape, metric))
+        _check_rows("metric", metric, caps.size)
         if caps[metric == 0].any():
             raise ValueError("caps must be 0 where metric is 0: a row of no weight gets none.")
         total = float(caps.sum())
@@ -105,13 +99,8 @@ class CappedSimplex:
                 raise ValueError(f"sample_weight must count at least 1 row; got {sample_weight}.")
             weights = np.ones(int(sample_weight))
         else:
-            weights = np.asarray(sample_weight, dtype=np.float64)
-            if weights.ndim != 1 or weights.size == 0:
-                raise ValueError(
-                    f"sample_weight must have shape (n,) with n >= 1; got shape {weights.shape}."
-                )
-            _check_rows("sample_weight", weights, weights.size)
-            if weights.min() < 0 or weights.max() == 0:
+            weights = _nonnegative("sample_weight", sample_weight)
+            if weights.max() == 0:
                 raise ValueError("sample_weight must be nonnegative, with a positive entry.")
         return cls(weights / ((1 - contamination) * weights.sum()), weights)
 
@@ -323,6 +312,17 @@ class CappedSimplex:
         weights = _finite_rows("w", w, self.caps.size)
         seen = self.metric > 0
         return 1.0 / float(np.sum(weights[seen] ** 2 / self.metric[seen]))
+
+
+def _nonnegative(name: str, values: ArrayLike) -> FloatArray:
+    """Return a copy of values, one for each row, or say what is wrong with them."""
+    array = np.array(values, dtype=np.float64)
+    if array.ndim != 1 or array.size == 0:
+        raise ValueError(f"{name} must have shape (n,) with n >= 1; got shape {array.shape}.")
+    _check_rows(name, array, array.size)
+    if array.min() < 0:
+        raise ValueError(f"{name} must be nonnegative; got {array.min()}.")
+    return array
 
 
 def _check_rows(name: str, values: FloatArray, n: int) -> None:

@@ -56,18 +56,17 @@ class Clipped(NamedTuple):
         """Where the n rows leave their upper bounds, then where they reach their lower ones."""
         return np.concatenate([(self.v - self.upper) / self.s, (self.v - self.lower) / self.s])
 
-    def slope(self, rows: NDArray[np.bool_]) -> float:
-        """Return minus the slope of the sum where these rows are free."""
+    def slope(self, free: NDArray[np.bool_] | None = None) -> float:
+        """Return minus the slope of the sum where some rows are free; None stands for all."""
         if isinstance(self.s, float):
-            return self.s * int(np.count_nonzero(rows))
-        return float(self.s[rows].sum())
+            return self.s * (self.v.size if free is None else int(np.count_nonzero(free)))
+        return float((self.s if free is None else self.s[free]).sum())
 
 
 def clip_to_sum(f: Clipped, total: float) -> FloatArray:
     """Return f(tau) for the tau that makes it sum to total."""
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        slope = f.s * f.v.size if isinstance(f.s, float) else float(f.s.sum())
-        tau = (float(f.v.sum()) - total) / slope
+        tau = (float(f.v.sum()) - total) / f.slope()
         tau = tau if np.isfinite(tau) else 0.0
         tolerance = _TOLERANCE
         while tolerance <= _ROUNDING:
@@ -128,8 +127,7 @@ def _search(f: Clipped, tau: float, excess: float, low: float, high: float) -> f
         low, high = (tau, high) if excess > 0 else (low, tau)
     # Linear from low to high, unless the slope is too steep for floats. Then the root lies at one
     # end: at high, if the rows that are free there can take what is missing.
-    slope = f.slope(np.ones(f.v.size, dtype=np.bool_))
-    missing = total - f.sum_at(high)
+    slope, missing = f.slope(), total - f.sum_at(high)
     room = (f.upper - f.at(high))[f.v - high * f.s >= f.lower].sum()
     if low == -np.inf or (high < np.inf and room >= missing):
         return max(high - missing / slope, low)
@@ -152,9 +150,8 @@ def _propose(f: Clipped, tau: float, excess: float, low: float, high: float) -> 
         return np.nan
     inside = inside[np.argsort(points[inside])]
     points = points[inside]
-    change = np.empty(2 * f.v.size)
-    change[: f.v.size] = f.s
-    change[f.v.size :] = -f.s
+    # A row that leaves its upper bound adds its s to the slope and takes it back at the lower one.
+    change = np.outer([1.0, -1.0], np.broadcast_to(f.s, f.v.shape)).ravel()
     slopes = change[inside].cumsum()
     slopes += f.slope((enter <= low) & (leave > low))
     sums = np.full(points.size, f.sum_at(float(points[0])))
