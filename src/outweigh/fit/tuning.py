@@ -10,9 +10,16 @@ consistent for Gaussian data) stand beside their formula instead.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, field
+from typing import Any
 
 __all__ = ["TUNING", "Tuning"]
+
+
+def _rule(value: float, *, off: float) -> Any:
+    """Return a field with its value, and the one that switches its rule off."""
+    return field(default=value, metadata={"off": off})
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,26 +71,26 @@ class Tuning:
         eigenvalues, over their squared mean, may be 1.1 plus this many times d/n.
     """
 
-    loose_bound: float = 0.4
-    near: float = 1.03
-    slow: float = 0.98
-    columns_per_entry: int = 3
-    fewest_columns: int = 30
-    clear_evidence: float = 1.5
-    spare_directions: int = 8
-    fewest_for_directions: int = 64
-    missed_length: float = 0.3
-    max_rounds: int = 8
-    patience: int = 5
-    units_tolerance: float = 0.03
-    count_tolerance: float = 0.2
-    attempts: int = 3
-    far: float = 10.0
-    unit_factor: float = 2.0
-    unit_columns: float = 0.9
-    candidates: int = 3
-    bulk: float = 0.5
-    white_excess: float = 2.0
+    loose_bound: float = _rule(0.4, off=0.49)
+    near: float = _rule(1.03, off=1.0)
+    slow: float = _rule(0.98, off=1.0)
+    columns_per_entry: int = _rule(3, off=1)
+    fewest_columns: int = _rule(30, off=1)
+    clear_evidence: float = _rule(1.5, off=1.0)
+    spare_directions: int = _rule(8, off=1)
+    fewest_for_directions: int = _rule(64, off=10**9)
+    missed_length: float = _rule(0.3, off=0.99)
+    max_rounds: int = _rule(8, off=100)
+    patience: int = _rule(5, off=10**9)
+    units_tolerance: float = _rule(0.03, off=math.inf)
+    count_tolerance: float = _rule(0.2, off=0.0)
+    attempts: int = _rule(3, off=1)
+    far: float = _rule(10.0, off=0.0)
+    unit_factor: float = _rule(2.0, off=1.1)
+    unit_columns: float = _rule(0.9, off=1.0)
+    candidates: int = _rule(3, off=0)
+    bulk: float = _rule(0.5, off=1e-9)
+    white_excess: float = _rule(2.0, off=math.inf)
 
 
 TUNING = Tuning()

@@ -1,0 +1,181 @@
+"""Which number earns its keep: each switched off in turn, over attacks, sizes and estimators.
+
+python -m benchmarks rules [--quick] [--only FIELD ...] [--fresh]
+
+For every field of `outweigh.fit.tuning.Tuning` the fits are made again with the value that switches
+its rule off. Errors are medians of paired ratios on the same samples, times ratios of processor
+time on one thread (best of two), passes those of a Dask fit with a small budget. The study writes
+what it has found after every fit and goes on from there; --fresh begins anew.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import dask
+import dask.array as da
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from benchmarks.pairing import RESULTS
+from benchmarks.tables import Line, show
+from outweigh import RobustMean, RobustPCA, RobustSparseMean, RobustSparsePCA
+from outweigh.adversaries import Sample, dense_spike, make, spiked_mixture, two_outlier_spikes
+from outweigh.fit.tuning import TUNING, Tuning
+
+# Nothing is tuned on these.
+FIRST_SEED = 9000
+STORE = RESULTS / "rules-fits.jsonl"
+MEANS = ("wrong_support", "hidden_at_zero", "multi_direction", "linear_hiding", "constant_bias")
+SIZES = ((600, 60, 5), (2000, 200, 10), (4000, 800, 20))
+BUDGET = 4 * 2**20
+
+
+@dataclass(frozen=True)
+class Case:
+    """An estimator on an attack of one size."""
+
+    estimator: str
+    attack: str
+    size: tuple[int, int, int]
+
+    @property
+    def name(self) -> str:
+        n, d, k = self.size
+        return f"{self.estimator}, {self.attack}, {n}x{d} k={k}"
+
+    def draw(self, seed: int) -> Sample:
+        n, d, k = self.size
+        if self.attack == "spike":
+            return spiked_mixture(n, d, k, 0.1, seed, outlier_spike=10.0, outlier_norm="unit")
+        if self.attack == "two spikes":
+            return two_outlier_spikes(n, d, k, 0.1, seed)
+        if self.attack == "dense spike":
+            return dense_spike(n, d, d, 0.1, seed, spike=1.0)
+        scaled = self.attack.endswith(", scaled")
+        sample = make(self.attack.removesuffix(", scaled"), n, d, k, 0.1, random_state=seed)
+        if scaled:
+            units = np.logspace(0, 2, d)
+            sample = replace(sample, X=sample.X * units, truth=sample.truth * units)
+        return sample
+
+    def fit(self, X: Any, contamination: Any, tuning: Tuning) -> Any:
+        kinds = {
+            "mean": (RobustMean, {}),
+            "sparse mean": (RobustSparseMean, {"n_nonzero": self.size[2]}),
+            "sparse mean, k unknown": (RobustSparseMean, {}),
+            "pca": (RobustPCA, {}),
+            "sparse pca": (RobustSparsePCA, {"n_nonzero": self.size[2]}),
+        }
+        kind, options = kinds[self.estimator]
+        tuned = type(kind.__name__, (kind,), {"_tuning": tuning})
+        return tuned(contamination=contamination, **options).fit(X)
+
+
+def cases(quick: bool) -> Iterator[Case]:
+    """Yield the attacks on all four estimators."""
+    for size in SIZES[1:2] if quick else SIZES:
+        for attack in MEANS:
+            yield Case("sparse mean", attack, size)
+            yield Case("mean", attack, size)
+        yield Case("sparse mean", "wrong_support, scaled", size)
+        yield Case("mean", "wrong_support, scaled", size)
+        yield Case("sparse mean, k unknown", "wrong_support", size)
+        for attack in ("spike", "two spikes"):
+            yield Case("sparse pca", attack, size)
+        yield Case("pca", "dense spike", size)
+
+
+def error(fitted: Any, sample: Sample) -> float:
+    """Return the distance of the estimate from the truth."""
+    if hasattr(fitted, "location_"):
+        return float(np.linalg.norm(fitted.location_ - sample.truth))
+    found = np.atleast_2d(fitted.components_)
+    overlap = np.linalg.norm(np.atleast_2d(sample.truth) @ found.T) ** 2
+    return float(np.sqrt(max(2.0 * (len(found) - overlap), 0.0)))
+
+
+def run(case: Case, seed: int, tuning: Tuning) -> Line:
+    """Return the errors and the time of the fits of one sample, known and unknown share."""
+    sample = case.draw(seed)
+    found: Line = {}
+    for name, contamination in (("known", 0.1), ("auto", "auto")):
+        times = []
+        for _ in range(2):
+            start = time.process_time()
+            fitted = case.fit(sample.X, contamination, tuning)
+            times.append(time.process_time() - start)
+        found[name] = error(fitted, sample)
+        found[f"{name} time"] = min(times)
+    chunked = da.from_array(sample.X, chunks=(len(sample.X) // 4, -1))
+    with dask.config.set({"outweigh.gathered-bytes": BUDGET}, scheduler="synchronous"):
+        found["passes"] = int(case.fit(chunked, "auto", tuning).n_passes_)
+    return found
+
+
+def stored() -> dict[tuple[str, str, int], Line]:
+    """Return what earlier runs have found."""
+    if not STORE.exists():
+        return {}
+    lines = [json.loads(text) for text in STORE.read_text().splitlines()]
+    return {(line["rule"], line["case"], line["seed"]): line for line in lines}
+
+
+def main(argv: list[str]) -> None:
+    """Run what is missing, and print by how much each rule moves what."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks rules", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="one size, four seeds")
+    parser.add_argument("--only", nargs="*", help="fields of Tuning; all by default")
+    parser.add_argument("--fresh", action="store_true", help="forget what earlier runs found")
+    arguments = parser.parse_args(argv)
+    if arguments.fresh:
+        STORE.unlink(missing_ok=True)
+    variants = {"as it is": TUNING} | {
+        rule.name: replace(TUNING, **{rule.name: rule.metadata["off"]})
+        for rule in fields(Tuning)
+        if not arguments.only or rule.name in arguments.only
+    }
+    chosen, seeds = list(cases(arguments.quick)), range(FIRST_SEED, FIRST_SEED + 4)
+    known = stored()
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    with threadpool_limits(1), STORE.open("a") as store:
+        for rule, tuning in variants.items():
+            for case in chosen:
+                for seed in seeds:
+                    if (rule, case.name, seed) in known:
+                        continue
+                    line = {"rule": rule, "case": case.name, "seed": seed}
+                    line |= run(case, seed, tuning)
+                    known[rule, case.name, seed] = line
+                    store.write(json.dumps(line) + "\n")
+                    store.flush()
+            if rule != "as it is":
+                print(moved(rule, chosen, seeds, known), flush=True)
+    lines = [moved(rule, chosen, seeds, known) for rule in variants if rule != "as it is"]
+    show("rules", lines)
+
+
+def moved(rule: str, chosen: list[Case], seeds: range, known: dict[Any, Line]) -> Line:
+    """Return by how much a rule that is switched off moves errors, time and passes."""
+    errors, times, passes = {}, [], []
+    for case in chosen:
+        pairs = [(known[rule, case.name, s], known["as it is", case.name, s]) for s in seeds]
+        for share in ("known", "auto"):
+            ratios = [off[share] / max(on[share], 1e-300) for off, on in pairs]
+            errors[f"{case.name}, {share}"] = float(np.median(ratios))
+            times += [off[f"{share} time"] / on[f"{share} time"] for off, on in pairs]
+        passes.append(float(np.median([off["passes"] - on["passes"] for off, on in pairs])))
+    worst, best = max(errors, key=errors.__getitem__), min(errors, key=errors.__getitem__)
+    return {
+        "rule": rule,
+        "errors": f"{np.exp(np.mean(np.log(list(errors.values())))):.3f}",
+        "worst": f"{errors[worst]:.2f} ({worst})",
+        "best": f"{errors[best]:.2f} ({best})",
+        "time": f"{np.exp(np.mean(np.log(times))):.2f}",
+        "passes": f"{max(passes, key=abs):+.0f}",
+    }
