@@ -37,8 +37,8 @@ from outweigh.files.archive import TooLarge, array_in, check_members, read_membe
 from outweigh.files.writing import write_file
 from outweigh.fit.certificate import Certificate, Moreau
 from outweigh.fit.distances import Distances, DistanceScore
-from outweigh.fit.groups import Group
 from outweigh.fit.noise import Standardizer
+from outweigh.fit.posterior import Group
 from outweigh.fit.score import RowScore
 from outweigh.forms import Form
 from outweigh.libraries import version_of

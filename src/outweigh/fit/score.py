@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from outweigh.fit.columns import weighted_quantile
-from outweigh.fit.groups import Group
 from outweigh.fit.noise import Noise, Standardizer
+from outweigh.fit.posterior import Group
 from outweigh.fit.search import Weights
 from outweigh.forms import Form
 from outweigh.protocols import Array, Samples

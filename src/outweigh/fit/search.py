@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from outweigh.fit.groups import Group, groups_apart
+from outweigh.fit.posterior import Group, groups_apart
 from outweigh.fit.problem import Problem
 from outweigh.fit.workspace import Workspace
 from outweigh.forms import Form
