@@ -1,1 +1,1 @@
-"""The road of a fit, one station a file: noise, problem, workspace, search, posterior, road, score."""
+"""The road of a fit, a station a file: noise, problem, workspace, search, posterior, score."""

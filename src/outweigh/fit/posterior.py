@@ -22,6 +22,7 @@ rows has the tails that the features have: along a unit direction v the excess k
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -30,8 +31,9 @@ from scipy.special import expit, gammaln, logsumexp
 from outweigh.fit.columns import weighted_quantile
 from outweigh.optimise.capped_simplex import CappedSimplex
 from outweigh.protocols import Array, Samples
+from outweigh.samples.matrices import as_array
 
-__all__ = ["Group", "groups_apart"]
+__all__ = ["Group", "groups_apart", "groups_spread"]
 
 # Fewer rows have no law of their own.
 _FEWEST = 3.0
@@ -141,6 +143,82 @@ def groups_apart(
             break
         groups.append(group)
         clean *= 1.0 - group.wrong(projected)
+    if not groups:
+        return weights, (), np.zeros(weights.size)
+    kept = start * clean
+    return domain.project(kept / kept.sum()), tuple(groups), 1.0 - clean
+
+
+def groups_spread(
+    samples: Samples,
+    domain: CappedSimplex,
+    start: Array,
+    weights: Array,
+    basis: Array,
+    leading: Callable[[Array], Array],
+    *,
+    centred: bool,
+    kurtosis: float,
+) -> tuple[Array, tuple[Group, ...], Array]:
+    """Find the directions in which what a descent removed spreads more than the rest, likewise.
+
+    For components, whose outliers need not differ in their mean: a law of outliers about the centre
+    of the clean rows, wider than theirs.
+
+    Parameters
+    ----------
+    samples, domain, start, weights, kurtosis
+        As for `groups_apart`.
+    basis : ndarray of shape (d, r)
+        Orthonormal directions in which clean rows spread, too: nothing is looked for there.
+    leading : callable
+        From a matrix to the direction in which it is largest.
+    centred : bool
+        Whether second moments are about the weighted mean.
+
+    Returns
+    -------
+    weights, groups, wrong
+        As for `groups_apart`.
+    """
+    removed = np.maximum(start - weights, 0.0)
+    removed[removed <= 1e-9 * start.max()] = 0.0
+    clean = np.ones(weights.size)
+    groups: list[Group] = []
+    n = float(domain.metric.sum())
+    share = float(removed.sum())
+    if share <= 0.0:
+        return weights, (), np.zeros(weights.size)
+    # About the mean of the kept rows: the moment about zero less away centre' + centre away'.
+    difference = as_array(samples.moment(removed / share, centred=False))
+    if centred:
+        centre = samples.mean(weights)
+        away = samples.mean(removed / share) - centre / 2.0
+        difference = difference - np.outer(away, centre) - np.outer(centre, away)
+    difference = difference - as_array(samples.moment(weights, centred=centred))
+    for _ in range(_GROUPS):
+        # The span of clean directions is projected out on both sides.
+        along = difference @ basis
+        difference = difference - along @ basis.T - basis @ along.T
+        difference += basis @ (basis.T @ along) @ basis.T
+        direction = leading(difference)
+        y = samples.project(direction)
+        base = start * clean
+        base = base / base.sum()
+        wrong = np.clip(removed / np.where(start > 0, start, 1.0), 0.0, 1.0)
+        values, counts, likely = _binned(y, base, wrong)
+        excess = (kurtosis - 3.0) * float(np.sum(direction**4))
+        freedom = 4.0 + 6.0 / excess if excess > 0.05 else np.inf
+        group = _maximised(values, counts, n, freedom, likely[None, :], free=True)
+        if group is None or group.spreads[0] <= group.spread:
+            break
+        one_law = _one_law(values, counts, freedom)
+        gained = n * float(counts @ (group.log_likelihood(values) - one_law))
+        if gained <= _price(group, n) + _direction_price(direction, n):
+            break
+        groups.append(replace(group, direction=direction))
+        clean *= 1.0 - group.wrong(y)
+        basis = np.column_stack([basis, direction])
     if not groups:
         return weights, (), np.zeros(weights.size)
     kept = start * clean

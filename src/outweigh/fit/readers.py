@@ -85,6 +85,10 @@ class DenseReader:
         scatter = robust_scatter(samples.project(basis), sample_weight)
         return np.asarray(basis @ top_eigenvectors(scatter, self.n_components))
 
+    def leading(self, excess: Array) -> Array:
+        """Return the direction of largest excess."""
+        return top_eigenvectors(excess, 1)[:, 0]
+
     def refined(self, excess: Array, components: Array) -> Array:
         """Return the eigenvectors that overlap most with `components`."""
         count = min(self.n_components + self.candidates, excess.shape[0])
@@ -147,6 +151,10 @@ class SparseReader:
         for k in self.n_nonzero:
             found.append(best_sparse(_deflated(excess, *found), k))
         return np.column_stack(found)
+
+    def leading(self, excess: Array) -> Array:
+        """Return the sparse direction of largest excess that was found."""
+        return best_sparse(excess, max(self.n_nonzero))
 
     def refined(self, excess: Array, components: Array) -> Array:
         """Return the components improved by truncated power iteration on `excess`."""

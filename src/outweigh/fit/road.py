@@ -15,6 +15,7 @@ from outweigh.fit.beyond import Beyond, BeyondReader, level_beside
 from outweigh.fit.certificate import Certificate, stationarity, theorem_stationarity
 from outweigh.fit.distances import DistanceScore, distances_for
 from outweigh.fit.noise import ROWS_FOR_ORIGIN, Noise, first_look
+from outweigh.fit.posterior import groups_spread
 from outweigh.fit.problem import Problem, typical_kurtosis
 from outweigh.fit.readers import (
     DenseReader,
@@ -232,6 +233,10 @@ class _Attempt:
                 space = workspace_for(current, sum(self._counts))
                 found = self._search(current, share, space, groups=False)
                 current, found, components = self._read_again(found, components)
+            weighed = self._beside_components(found, components)
+            if weighed.groups:
+                found = replace(found, weights=weighed)
+                current, found, components = self._read_again(found, components)
         elif not known and found.weights.moved:
             found = self._search(current, share, space, groups=True, earlier=found)
         if self._reader is None and self._task.is_sparse:
@@ -284,6 +289,22 @@ class _Attempt:
         components = self._reader.refined(excess, components)
         problem = _beside(self._problem, components)
         return problem, _seen_by(problem, found), components
+
+    def _beside_components(self, found: Found, components: Array) -> Weights:
+        """Return weights by the groups that spread where clean rows do not."""
+        assert self._reader is not None
+        problem = self._problem
+        values, groups, wrong = groups_spread(
+            problem.samples,
+            problem.domain(self._settings.bound),
+            problem.untouched,
+            found.weights.values,
+            orthonormal(components),
+            self._reader.leading,
+            centred=self._task.centred,
+            kurtosis=problem.kurtosis,
+        )
+        return replace(found.weights, values=values, groups=groups, wrong=wrong)
 
     def _on_support(self, found: Found) -> Found:
         """Return what was found after a look at the features of the answer alone.
@@ -477,6 +498,7 @@ def _finished(solution: _Solution, task: Task, counts: tuple[int, ...], settings
         found.weights,
         force=part.lift_form(found.weights.force),
         drift=part.lift(found.weights.drift),
+        groups=tuple(group.along(part.lift(group.direction)) for group in found.weights.groups),
     )
     score, scores = score_rows(noise, weights)
     if given and task.n_components:
