@@ -12,7 +12,6 @@ from outweigh.norms import KyFan, LargestEntries, RowwiseLargest
 from outweigh.protocols import (
     Array,
     Evaluation,
-    Foresight,
     Indices,
     LocatingNorm,
     Maximum,
@@ -131,9 +130,6 @@ class MomentObjective:
             own = np.zeros_like(energy)
             own[seen.rows] = np.square(seen.values[np.arange(n_rows), seen.rows])
             energy = energy - own
-            # As Gaussian noise would rank them: what is brought along early decides nothing.
-            likely = np.argsort(-(energy + own / 2.0), kind="stable")
-            self.samples.foresee(Foresight(columns=likely))
         else:
             found = self._maximum(self.norm.maximize(matrix))
             along = np.square(found.form.directions) @ np.abs(found.form.strengths)

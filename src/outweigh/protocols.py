@@ -22,7 +22,6 @@ __all__ = [
     "Array",
     "Callback",
     "Evaluation",
-    "Foresight",
     "HeldMatrix",
     "Indices",
     "Inspection",
@@ -52,34 +51,6 @@ Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 Reference = float | NDArray[np.float64]
 """What clean second moments look like: a scalar (times I), a diagonal, or a matrix."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Foresight:
-    """What is likely to be asked next, so that one reading of the rows can answer it too.
-
-    Attributes
-    ----------
-    radius_sq, weights : float and ndarray of shape (n,), optional
-        The moments of the rows within a squared radius, at these weights.
-    form, drift : Form and ndarray of shape (d,), optional
-        The value of a quadratic form at every row.
-    several : callable, optional
-        Makes several weights at which moments will be asked for; called only where reading the rows
-        once for all of them is worth it.
-    columns : ndarray of int, optional
-        Columns, the likeliest first.
-    rows : ndarray of int, optional
-        Whole rows.
-    """
-
-    radius_sq: float | None = None
-    weights: Array | None = None
-    form: Form | None = None
-    drift: Array | None = None
-    several: Callable[[], Sequence[Array]] | None = None
-    columns: Indices | None = None
-    rows: Indices | None = None
 
 
 class Status(Enum):
@@ -218,12 +189,21 @@ class Samples(Protocol):
         """Return some rows alone, huge values clipped."""
         ...
 
-    def squared_distances(self, centre: Array, foresee: Foresight | None = None) -> Array:
-        """Return |x_i - centre|^2 for every row."""
+    def squared_distances(
+        self, centre: Array, within: float | None = None, weights: Array | None = None
+    ) -> Array:
+        """Return |x_i - centre|^2 for every row.
+
+        With `within` and `weights`, rows that are read in passes find in the same one the moments
+        at these weights of the rows within that squared radius, so that asking for them next costs
+        nothing.
+        """
         ...
 
-    def foresee(self, what: Foresight) -> None:
-        """Take note of what is likely to be asked next."""
+    def distances_and_quadratic(
+        self, centre: Array, form: Form, drift: Array | None = None
+    ) -> tuple[Array, Array]:
+        """Return `squared_distances` and `quadratic`, in one pass where rows are read in passes."""
         ...
 
     def rescaled(self, factor: Array) -> Samples:

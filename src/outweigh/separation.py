@@ -10,12 +10,11 @@ equally much from both tails of the clean rows and so does not move their mean.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import partial
 
 import numpy as np
 
 from outweigh.optimise.capped_simplex import CappedSimplex
-from outweigh.protocols import Array, Foresight, Indices, Samples, Span
+from outweigh.protocols import Array, Indices, Samples, Span
 from outweigh.samples import DenseSamples
 
 __all__ = ["FARTHEST", "NEAREST", "PULL", "Cut", "Separator", "separate", "weighted_quantile"]
@@ -74,9 +73,6 @@ class Separator:
             Its directions. The removed rows are compared with the kept ones in these alone, where
             there is less noise, and no row is read again.
         """
-        if features is not None and features.size < self._samples.n_features:
-            several = partial(self._likely, weights, features)
-            self._samples.foresee(Foresight(several=several))
         samples = self._samples if span is None else DenseSamples(span.projected)
         found, cuts, beyond = _trim(samples, self._domain, weights, self._sparse, features)
         if span is not None:
@@ -105,13 +101,6 @@ class Separator:
             return None
         beyond = z_scores - span.basis @ within
         return np.asarray(beyond / np.linalg.norm(beyond))
-
-    def _likely(self, weights: Array, features: Indices) -> list[Array]:
-        """Return weights, and what is made of them unless other features have a part in it."""
-        guess, _, _ = _trim(
-            self._samples, self._domain, weights, self._sparse, features, only=self._sparse
-        )
-        return [weights, guess]
 
     def cuts_of(self, weights: Array) -> tuple[Cut, ...]:
         """Return the cuts behind weights that this object returned; none for other weights."""
@@ -163,17 +152,12 @@ def _trim(
     weights: Array,
     sparse: bool,
     features: Indices | None,
-    *,
-    only: bool = False,
 ) -> tuple[Array, tuple[Cut, ...], Array]:
-    """Return the weights, the cuts, and how far each row is beyond them, added up.
-
-    With `only`, the first direction is sought on those features too.
-    """
+    """Return the weights, the cuts, and how far each row is beyond them, added up."""
     weights = domain.project(weights)
     cuts: list[Cut] = []
     beyond = np.zeros(weights.size)
-    among = features if only else None
+    among: Indices | None = None
     for _ in range(_ROUNDS):
         moved = _Moved.between(domain, weights)
         if moved is None:

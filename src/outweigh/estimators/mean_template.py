@@ -17,8 +17,8 @@ from outweigh.estimators.input import each_block, open_rows
 from outweigh.estimators.preparation import Prepared, Standardizer, prepare, rescale
 from outweigh.estimators.reference import reference_covariance
 from outweigh.estimators.scoring import RowScore
-from outweigh.estimators.start import prepare_first, start_on
-from outweigh.estimators.weighting import AUTO_BOUND, Found, problem_at, weighting_of
+from outweigh.estimators.start import start_on
+from outweigh.estimators.weighting import Found, problem_at, weighting_of
 from outweigh.protocols import Array
 from outweigh.samples import Rows
 from outweigh.samples.parts import Accepted
@@ -80,9 +80,7 @@ class MeanEstimator(RobustEstimator):
             scale = np.sqrt(np.diagonal(known))
         start = start_on(rows, weight, scale, known)
         warn_constant(start.varying, X.shape[1])
-        contamination = self._known_contamination()
-        bound = AUTO_BOUND if contamination is None else contamination
-        prepared = prepare_first(rows, weight, start, bound)
+        prepared = prepare(rows, weight, start.standardizer, start.centre)
         refine = isinstance(scale, str) and scale == "auto"
         # Scales that were estimated without weights are to be estimated again.
         rough = refine and bool(np.any(start.standardizer.scale != 1.0))

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from outweigh.forms import Form
-from outweigh.protocols import Array, Foresight, Samples
+from outweigh.protocols import Array, Samples
 from outweigh.pruning import pruned_rows, pruning_radius_sq
 from outweigh.samples import Rows
 from outweigh.samples.dense import INFINITE
@@ -16,7 +15,6 @@ from outweigh.samples.dense import INFINITE
 __all__ = [
     "Prepared",
     "Standardizer",
-    "bounded",
     "prepare",
     "refuse_huge",
     "rescale",
@@ -87,9 +85,9 @@ class Prepared:
     """Samples in units of the noise, and the rows that are too far out to be among them.
 
     ``far`` holds squared distances from the centre. Where ``outdated`` they are those in the units
-    of an earlier, similar scale, or mere bounds on them: they tell which rows are beyond the
-    radius, but not how far out a row is, so all of those beyond are to be pruned. (They are: a
-    contamination that was estimated is at least the share that was pruned before.)
+    of an earlier, similar scale: they tell which rows are beyond the radius, but not how far out a
+    row is, so all of those beyond are to be pruned. (They are: a contamination that was estimated
+    is at least the share that was pruned before.)
     """
 
     standardizer: Standardizer
@@ -111,14 +109,9 @@ class Prepared:
         """Return the rows to prune at a contamination: farthest first, never more than allowed."""
         return pruned_rows(self.far, self.radius_sq, sample_weight, contamination)
 
-    def measured(self, form: Form, drift: Array | None) -> Prepared:
-        """Return the same with distances in the present units; a form is going to be asked for."""
-        if not self.outdated:
-            return self
-        far = bounded(
-            self.samples.squared_distances(self.anchor, Foresight(form=form, drift=drift))
-        )
-        return replace(self, far=far, outdated=False)
+    def measured(self, far: Array) -> Prepared:
+        """Return the same with squared distances in the present units."""
+        return replace(self, far=_bounded(far), outdated=False)
 
 
 def prepare(
@@ -137,8 +130,8 @@ def prepare(
     samples = rows.samples(standardizer.view, standardizer.columns.size, standardizer)
     anchor = standardizer.standardize(centre[None, :])[0]
     radius_sq = pruning_radius_sq(float(sample_weight.sum()), max(samples.n_features, 1))
-    far = samples.squared_distances(anchor, Foresight(radius_sq, sample_weight))
-    return Prepared(standardizer, centre, samples, radius_sq, bounded(far))
+    far = samples.squared_distances(anchor, radius_sq, sample_weight)
+    return Prepared(standardizer, centre, samples, radius_sq, _bounded(far))
 
 
 def rescale(prepared: Prepared, rows: Rows, sample_weight: Array, factor: Array) -> Prepared:
@@ -159,7 +152,7 @@ def rescale(prepared: Prepared, rows: Rows, sample_weight: Array, factor: Array)
     )
 
 
-def bounded(squared: Array) -> Array:
+def _bounded(squared: Array) -> Array:
     """Return squared distances that are finite.
 
     They are infinite where squares overflow; any number as large serves as well.

@@ -13,10 +13,9 @@ from outweigh.estimators.preparation import Prepared, without_pruned
 from outweigh.estimators.scoring import RowScore, row_score
 from outweigh.estimators.search import SearchOptions, find_weights, floor_at
 from outweigh.estimators.stepping import clean_level
-from outweigh.forms import Form
 from outweigh.objectives import MomentObjective
 from outweigh.optimise.capped_simplex import CappedSimplex
-from outweigh.protocols import Array, Callback, Foresight, Indices, Result, Samples, Span, Status
+from outweigh.protocols import Array, Callback, Indices, Result, Samples, Span, Status
 from outweigh.separation import Separator
 
 __all__ = [
@@ -199,11 +198,8 @@ def weighting_of(found: Found) -> Weighting:
     """Return the certificate of weights, and the score that they teach."""
     result = found.result
     pruned = np.flatnonzero(found.domain.caps == 0.0)
-    if result.span is not None:
-        # Pruned rows are scored along directions, which are read off all features.
-        found.prepared.samples.foresee(Foresight(rows=pruned))
-    prepared = found.prepared.measured(*_asked_next(found))
-    certificate = _certificate(found)
+    prepared, subgradient = _measured(found, pruned)
+    certificate = _certificate(found, subgradient)
     score, scores = row_score(
         prepared.standardizer,
         found.samples,
@@ -268,20 +264,23 @@ def _costly(result: Result) -> bool:
     return _moved(result) and everywhere
 
 
-def _asked_next(found: Found) -> tuple[Form, Array | None]:
-    """Return the form, and its drift, whose value at every row the certificate asks for."""
-    objective = found.objective
-    drift = None
-    if objective.centred:
-        drift = found.result.form.symmetric_product(found.samples.mean(found.weights))
-    return found.result.form, drift
+def _measured(found: Found, pruned: Indices) -> tuple[Prepared, Array]:
+    """Return the samples with distances in their units, and the subgradient at the weights."""
+    objective, prepared, form = found.objective, found.prepared, found.result.form
+    mean = objective.samples.mean(found.weights)
+    if not prepared.outdated:
+        return prepared, objective.differentiate(form, mean)[0]
+    drift = form.symmetric_product(mean) if objective.centred else None
+    far, subgradient = prepared.samples.distances_and_quadratic(prepared.anchor, form, drift)
+    # Pruned rows hold zeros in the samples of the descent, and their own values in these.
+    subgradient[pruned] = 0.0
+    return prepared.measured(far), subgradient
 
 
-def _certificate(found: Found) -> Certificate:
+def _certificate(found: Found, subgradient: Array) -> Certificate:
     """Say how good the weights are, from the last full pass at them."""
     objective, domain, result = found.objective, found.domain, found.result
     weights, bound = result.weights, found.contamination_bound
-    subgradient, _ = objective.differentiate(result.form, objective.samples.mean(weights))
     return Certificate(
         objective=result.value,
         noise_floor=floor_at(objective, domain, weights, found.kurtosis),

@@ -9,11 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from outweigh.forms import Form
-from outweigh.protocols import Array, Foresight, Indices, MomentMatrix, Reference
+from outweigh.protocols import Array, Indices, MomentMatrix, Reference
 from outweigh.samples import kernels
 from outweigh.samples.chunked_memory import (
     ColumnMemory,
-    FormMemory,
     MomentMemory,
     MomentSums,
     RowMemory,
@@ -61,7 +60,6 @@ class ChunkedSamples:
     _moments: MomentMemory = field(default_factory=MomentMemory, repr=False)
     _columns: ColumnMemory = field(default_factory=ColumnMemory, repr=False)
     _rows: RowMemory = field(default_factory=RowMemory, repr=False)
-    _forms: FormMemory = field(default_factory=FormMemory, repr=False)
 
     @property
     def n_samples(self) -> int:
@@ -107,10 +105,6 @@ class ChunkedSamples:
         if held is not None:
             local = None if drift is None else drift[support]
             return DenseSamples(held).quadratic(form.on(support), local)
-        foreseen = self._forms.find(form, drift)
-        if foreseen is not None:
-            foreseen[self.zeroed] = 0.0
-            return foreseen
         shared = (self.transform, form, drift)
         return self._passes.per_row(
             kernels.quadratic, shared, self._passes.own(), "a quadratic form"
@@ -178,21 +172,11 @@ class ChunkedSamples:
         """Return the median over columns of the weighted kurtosis; 3 for Gaussian features."""
         return self._sums(weights).typical_kurtosis(kurtosis_spacing(self.n_features))
 
-    def squared_distances(self, centre: Array, foresee: Foresight | None = None) -> Array:
-        """Return |x_i - centre|^2 for every row, and find what is foreseen in the same pass."""
-        foresee = Foresight() if foresee is None else foresee
-        if foresee.form is not None:
-            both = self._passes.per_row(
-                kernels.distances_and_form,
-                (self.transform, centre, foresee.form, foresee.drift),
-                self._passes.own(),
-                "squared distances, a quadratic form",
-                (2,),
-            )
-            self._forms.remember(foresee.form, foresee.drift, both[:, 1].copy())
-            return both[:, 0].copy()
-        radius_sq, weights = foresee.radius_sq, foresee.weights
-        shared = (self.transform, centre, radius_sq, *self._what_to_sum)
+    def squared_distances(
+        self, centre: Array, within: float | None = None, weights: Array | None = None
+    ) -> Array:
+        """Return |x_i - centre|^2 for every row; remember the moments of the rows within."""
+        shared = (self.transform, centre, within, *self._what_to_sum)
         own: Sequence[Sequence[object]]
         if weights is None:
             own = [(loader, None) for loader in self._passes.loaders()]
@@ -200,40 +184,21 @@ class ChunkedSamples:
             own = self._passes.own(weights)
         found = np.empty(self.n_samples)
         total = self._passes.fill(kernels.distances, shared, own, "squared distances", found)
-        if radius_sq is not None and weights is not None:
-            kept = np.where(found <= radius_sq, weights, 0.0)
+        if within is not None and weights is not None:
+            kept = np.where(found <= within, weights, 0.0)
             self._moments.remember(kept, MomentSums(*total), self.chunks.budget)
         return found
 
-    def learn(self, weights: Array, sums: MomentSums) -> None:
-        """Take note of the moments at some weights, which were found by another pass."""
-        self._moments.remember(weights, sums, self.chunks.budget)
-
-    def foresee(self, what: Foresight) -> None:
-        """Take note of columns and rows; make one pass for the moments at several weights."""
-        if what.columns is not None:
-            self._columns.likely = what.columns
-        if what.rows is not None:
-            missing = self._rows.missing(what.rows)
-            fit = self._fit(missing)
-            self._rows.wanted = missing if fit else _NONE
-        if what.several is not None and self._holds_pairs:
-            self._foresee_moments(what.several())
-
-    def _foresee_moments(self, several: Sequence[Array]) -> None:
-        wanted = [weights for weights in several if self._moments.find(weights) is None]
-        if len(wanted) < 2 or self._hold_changes(wanted):
-            return
-        if (1 + len(wanted)) * 8 * self.n_features**2 > self.chunks.budget:
-            # They would be forgotten before they are asked for.
-            return
-        shared = (self.transform, *self._what_to_sum)
-        own = self._passes.own(np.stack(wanted, axis=1))
-        total = self._passes.summed(kernels.several_moment_sums, shared, own, "second moments")
-        each = len(total) // len(wanted)
-        for i, weights in enumerate(wanted):
-            sums = MomentSums(*total[i * each : (i + 1) * each])
-            self._moments.remember(weights, sums, self.chunks.budget)
+    def distances_and_quadratic(
+        self, centre: Array, form: Form, drift: Array | None = None
+    ) -> tuple[Array, Array]:
+        """Return `squared_distances` and `quadratic` by one pass."""
+        shared = (self.transform, centre, form, drift)
+        purpose = "squared distances, a quadratic form"
+        both = self._passes.per_row(
+            kernels.distances_and_quadratic, shared, self._passes.own(), purpose, (2,)
+        )
+        return both[:, 0].copy(), both[:, 1].copy()
 
     def rescaled(self, factor: Array) -> ChunkedSamples:
         """Return the same rows with every column divided by its factor; what is known stays so."""
@@ -243,7 +208,6 @@ class ChunkedSamples:
             _moments=self._moments.divided(factor, kurtosis_spacing(self.n_features)),
             _columns=self._columns.divided(factor),
             _rows=self._rows.divided(factor),
-            _forms=FormMemory(),
         )
 
     def moment_rows(self, weights: Array, indices: Indices) -> Array:
@@ -268,9 +232,7 @@ class ChunkedSamples:
 
     @property
     def _passes(self) -> Passes:
-        return Passes(
-            self.chunks, self.n_features, self.transform, self.keep, self.zeroed, self._rows
-        )
+        return Passes(self.chunks, self.n_features, self.transform, self.keep, self.zeroed)
 
     @property
     def _holds_pairs(self) -> bool:
@@ -298,45 +260,26 @@ class ChunkedSamples:
     def _changed_sums(self, weights: Array) -> MomentSums | None:
         """Return moments from known ones and the rows whose weights changed, if those fit."""
         near = self._moments.nearest(weights) if self._holds_pairs else None
-        if near is None or not self._hold_changes([weights]):
+        if near is None:
             return None
         (factor, moves, moved), sums = near
         rows = np.flatnonzero(moved)
+        missing = self._rows.missing(rows)
+        if 8 * self.n_features * missing.size > self.chunks.budget - self._rows.n_bytes:
+            return None
+        if missing.size:
+            self._rows.add(missing, self._passes.whole_rows(missing))
         if rows.size == 0:
             return sums.scaled(factor)
         held = self._rows.on(rows)
         return sums.changed(factor, held, moves[rows], kurtosis_spacing(self.n_features))
 
-    def _hold_changes(self, wanted: Sequence[Array]) -> bool:
-        """Gather the rows that weights differ in from known ones; False where they do not fit."""
-        moved = np.zeros(self.n_samples, dtype=np.bool_)
-        for weights in wanted:
-            near = self._moments.nearest(weights)
-            if near is None:
-                return False
-            moved |= near[0][2]
-        missing = self._rows.missing(np.flatnonzero(moved))
-        if not self._fit(missing):
-            return False
-        if missing.size:
-            self._rows.add(missing, self._passes.whole_rows(missing))
-        return True
-
-    def _fit(self, rows: Indices) -> bool:
-        """Whether there is room for so many whole rows."""
-        return 8 * self.n_features * rows.size <= self.chunks.budget - self._rows.n_bytes
-
     def _gather(self, indices: Indices) -> None:
         """Bring columns home unless they are there or do not fit."""
         missing = self._columns.missing(indices)
         room = self.chunks.budget - self._columns.n_bytes
-        each = 8 * self.n_samples
-        if missing.size == 0 or each * missing.size > room:
+        if missing.size == 0 or 8 * self.n_samples * missing.size > room:
             return
-        # As many again, where they leave a quarter of the room.
-        spare = min(missing.size, 3 * room // (4 * each) - missing.size)
-        if spare > 0:
-            missing = np.union1d(missing, self._columns.next_beside(missing, spare))
         shared = (self.transform, missing)
         purpose = f"{missing.size} columns"
         # With the values of all rows: which of them hold zeros may change.

@@ -7,12 +7,11 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from outweigh.forms import Form
 from outweigh.protocols import Array, Indices
 from outweigh.samples.dense import median_kurtosis
 from outweigh.samples.second_moment import Change, change_between, second_moment
 
-__all__ = ["ColumnMemory", "FormMemory", "MomentMemory", "MomentSums", "RowMemory"]
+__all__ = ["ColumnMemory", "MomentMemory", "MomentSums", "RowMemory"]
 
 # Weights whose moments are remembered: the reference, and those of the last two rounds.
 _REMEMBERED = 5
@@ -75,37 +74,6 @@ class MomentSums:
             factor * self.third + moves @ cubes,
             factor * self.fourth + moves @ (cubes * part),
         )
-
-    def shifted(self, shift: Array, total: float, spacing: int) -> MomentSums:
-        """Return the sums of rows to which a vector is added.
-
-        Parameters
-        ----------
-        shift : ndarray of shape (d,)
-            Not much longer than rows are spread: sums about a far point lose digits.
-        total : float
-            The sum of the weights.
-        spacing : int
-            Between the columns of the third and fourth powers.
-        """
-        if not shift.any():
-            return self
-        first, some = self.first, shift[::spacing]
-        if self.second.ndim == 1:
-            second = self.second + 2.0 * shift * first + total * shift**2
-        else:
-            cross = np.multiply.outer(shift, first)
-            second = self.second + cross + cross.T + total * np.multiply.outer(shift, shift)
-        one, two, three = first[::spacing], self.diagonal[::spacing], self.third
-        third = three + 3.0 * some * two + 3.0 * some**2 * one + total * some**3
-        fourth = (
-            self.fourth
-            + 4.0 * some * three
-            + 6.0 * some**2 * two
-            + 4.0 * some**3 * one
-            + total * some**4
-        )
-        return MomentSums(first + total * shift, second, third, fourth)
 
     def divided(self, factor: Array, spacing: int) -> MomentSums:
         """Return the sums of rows whose columns are divided by a factor."""
@@ -178,11 +146,10 @@ class MomentMemory:
 
 @dataclass(slots=True, eq=False)
 class ColumnMemory:
-    """Columns gathered so far, with the values of all rows, and those likely to be next."""
+    """Columns gathered so far, with the values of all rows."""
 
     _indices: Indices = field(default_factory=lambda: np.empty(0, dtype=np.intp))
     _array: NDArray[np.float64] | None = None
-    likely: Indices = field(default_factory=lambda: np.empty(0, dtype=np.intp))
 
     @property
     def n_bytes(self) -> int:
@@ -192,11 +159,6 @@ class ColumnMemory:
     def missing(self, indices: Indices) -> Indices:
         """Return the columns that are not here."""
         return np.setdiff1d(indices, self._indices)
-
-    def next_beside(self, missing: Indices, count: int) -> Indices:
-        """Return up to `count` columns that are not here and likely to be asked for next."""
-        new = ~np.isin(self.likely, self._indices) & ~np.isin(self.likely, missing)
-        return self.likely[new][:count]
 
     def on(self, indices: Indices, zeroed: Indices) -> Array | None:
         """Return the named columns if all are here, with zeros in some rows."""
@@ -242,7 +204,6 @@ class RowMemory:
 
     _indices: Indices = field(default_factory=lambda: np.empty(0, dtype=np.intp))
     _array: NDArray[np.float64] | None = None
-    wanted: Indices = field(default_factory=lambda: np.empty(0, dtype=np.intp))
 
     @property
     def n_bytes(self) -> int:
@@ -272,23 +233,3 @@ class RowMemory:
     def divided(self, factor: Array) -> RowMemory:
         """Return the rows with their columns divided by a factor."""
         return RowMemory(self._indices, None if self._array is None else self._array / factor)
-
-
-@dataclass(slots=True, eq=False)
-class FormMemory:
-    """The values of the last quadratic form that was foreseen."""
-
-    _last: tuple[Form, Array | None, Array] | None = None
-
-    def find(self, form: Form, drift: Array | None) -> Array | None:
-        """Return a copy of the values if they are those of this form."""
-        if self._last is None or self._last[0] is not form:
-            return None
-        _, known, values = self._last
-        if known is None or drift is None:
-            return values.copy() if known is drift else None
-        return values.copy() if np.array_equal(known, drift) else None
-
-    def remember(self, form: Form, drift: Array | None, values: Array) -> None:
-        """Keep the values of a form."""
-        self._last = form, drift, values

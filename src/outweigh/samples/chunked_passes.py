@@ -11,25 +11,20 @@ from numpy.typing import NDArray
 
 from outweigh.protocols import Array, Indices
 from outweigh.samples import kernels
-from outweigh.samples.chunked_memory import RowMemory
 from outweigh.samples.chunks import Chunks, Sums
 from outweigh.samples.kernels import Loader, Transform
 
 __all__ = ["Passes"]
 
-_NONE = np.empty(0, dtype=np.intp)
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Passes:
-    """Runs kernels over the chunks of samples, and brings wanted rows along.
+    """Runs kernels over the chunks of samples.
 
     Parameters
     ----------
     chunks, n_features, transform, keep, zeroed
         As for `ChunkedSamples`.
-    held : RowMemory
-        Where wanted rows are put.
     """
 
     chunks: Chunks
@@ -37,7 +32,6 @@ class Passes:
     transform: Transform | None
     keep: NDArray[np.bool_] | None
     zeroed: Indices
-    held: RowMemory
 
     @property
     def n_samples(self) -> int:
@@ -122,29 +116,10 @@ class Passes:
         purpose: str,
         width: int,
     ) -> Iterator[tuple[int, Any]]:
-        """Yield what a kernel says of each chunk, then its sums; bring wanted rows along."""
-        rows = self.held.wanted
-        if rows.size == 0:
-            yield from self.chunks.scan(
-                kernel, shared, own, purpose, lanes=self._lanes, bytes_per_row=width
-            )
-            return
-        self.held.wanted = _NONE
-        brought: list[Array] = []
-        for i, said in self.chunks.scan(
-            kernels.along_with_rows,
-            (kernel, len(shared), self.transform, *shared),
-            [(*place, *rest) for place, rest in zip(self._places(rows), own, strict=True)],
-            purpose,
-            lanes=self._lanes,
-            bytes_per_row=width + 1 + 8 * self.n_features * rows.size // self.n_samples,
-        ):
-            if i < 0:
-                yield i, said
-            else:
-                brought.append(said[0])
-                yield i, said[1]
-        self.held.add(rows, np.concatenate(brought))
+        """Yield what a kernel says of each chunk, then its sums."""
+        return self.chunks.scan(
+            kernel, shared, own, purpose, lanes=self._lanes, bytes_per_row=width
+        )
 
     @property
     def _lanes(self) -> int:

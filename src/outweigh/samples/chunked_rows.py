@@ -13,7 +13,6 @@ from outweigh.protocols import Array, Indices, Samples
 from outweigh.samples import kernels
 from outweigh.samples.chunked import ChunkedSamples
 from outweigh.samples.chunks import GATHERED_BYTES, Chunks, SlicedChunks
-from outweigh.samples.early import Expect, look_over
 from outweigh.samples.parts import Accepted, Accepts, accept_chunks, checked_part
 from outweigh.samples.rows import Affine, ArrayRows, Overview
 
@@ -26,8 +25,6 @@ __all__ = [
     "refuse_other_dask",
 ]
 
-# A first look takes this many rows from so many chunks, if there are as many.
-_FEW_ROWS, _FEW_CHUNKS = 2000, 8
 # Constant columns this many times the spread of a projection would cost it half its digits.
 _SWAMPING = 1e8
 
@@ -50,48 +47,24 @@ class ChunkedRows:
         """Passes made so far."""
         return len(self.chunks.log.passes)
 
-    def overview(self, direction: Array, expect: Expect | None = None) -> Overview:
+    def overview(self, direction: Array) -> Overview:
         """Make one pass; refuse values that are not finite, naming their place."""
-        n, d = self.shape
-        if 8 * n * d <= self.chunks.budget:
-            # They are going to be gathered: there is no second pass to save.
-            expect = None
-        places = np.zeros(1, dtype=np.intp) if expect is None else self._in_few_chunks()
-        some = self.take(places)
-        expected = None if expect is None else expect(some, places)
-        if expected is None or 8 * n * expected.n_features <= self.chunks.budget:
-            varies, keys = self._look_over(some[0], direction)
-            early = None
-        else:
-            varies, keys, early = look_over(self.chunks, self.keep, some[0], direction, expected)
-        constant = float(np.abs(some[0][~varies] @ direction[~varies]))
-        if constant > _SWAMPING * float(np.median(np.abs(keys - np.median(keys)))):
-            keys = self.map(_Along(np.where(varies, direction, 0.0)))
-        return Overview(some[0], varies, keys, early)
-
-    def _look_over(self, first: Array, direction: Array) -> tuple[NDArray[np.bool_], Array]:
-        """Return which columns vary, and a projection of each row, by one pass."""
+        first = self.take(np.zeros(1, dtype=np.intp))[0]
         own = [(keep,) for keep in self._keeps()]
         starts = np.concatenate([[0], np.cumsum(self.chunks.sizes)])
-        keys: list[Array] = []
+        parts: list[Array] = []
         counts = np.zeros(first.size)
         purpose = "finite values, what varies, a projection"
         for i, said in self.chunks.scan(kernels.overview, (first, direction), own, purpose):
             if i < 0:
                 (counts,) = said
-                continue
-            keys.append(kernels.refuse_bad(said, i, int(starts[i])))
-        return counts > 0, np.concatenate(keys)
-
-    def _in_few_chunks(self) -> Indices:
-        """Return some rows, the first among them, that lie in few chunks."""
-        kept = zip(self._keeps(), self.chunks.sizes, strict=True)
-        counts = np.array([size if keep is None else keep.sum() for keep, size in kept])
-        starts = np.cumsum(counts) - counts
-        filled = np.flatnonzero(counts)
-        chosen = filled[_spread(filled.size, _FEW_CHUNKS)]
-        each = -(-_FEW_ROWS // chosen.size)
-        return np.concatenate([starts[i] + _spread(int(counts[i]), each) for i in chosen])
+            else:
+                parts.append(kernels.refuse_bad(said, i, int(starts[i])))
+        varies, keys = counts > 0, np.concatenate(parts)
+        constant = float(np.abs(first[~varies] @ direction[~varies]))
+        if constant > _SWAMPING * float(np.median(np.abs(keys - np.median(keys)))):
+            keys = self.map(_Along(np.where(varies, direction, 0.0)))
+        return Overview(first, varies, keys)
 
     def take(self, indices: Indices) -> Array:
         """Return some rows, reading only the chunks that hold them."""
@@ -154,11 +127,6 @@ class ChunkedRows:
         if self.keep is None:
             return [None] * len(self.chunks.sizes)
         return list(np.split(self.keep, np.cumsum(self.chunks.sizes)[:-1]))
-
-
-def _spread(n: int, count: int) -> Indices:
-    """Return up to `count` numbers below n, evenly spaced from 0 on."""
-    return np.arange(min(n, count)) * n // min(n, count)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from outweigh.forms import Form
-from outweigh.protocols import Array, Foresight, Indices, MomentMatrix, Reference
+from outweigh.protocols import Array, Indices, MomentMatrix, Reference
 from outweigh.samples.matrices import ArrayMoment, BlockedMoment, subtract_reference
 from outweigh.samples.screened import ScreenedMoment, SharedMoment, TiledMoment
 from outweigh.samples.second_moment import (
@@ -295,9 +295,11 @@ class DenseSamples:
         second = weights @ squares
         return median_kurtosis(second, weights @ np.square(squares, out=squares))
 
-    def squared_distances(self, centre: Array, foresee: Foresight | None = None) -> Array:
-        """Return |x_i - centre|^2 for every row; nothing is foreseen for rows in memory."""
-        del foresee
+    def squared_distances(
+        self, centre: Array, within: float | None = None, weights: Array | None = None
+    ) -> Array:
+        """Return |x_i - centre|^2 for every row; moments of rows in memory can wait."""
+        del within, weights
         result = np.empty(self.n_samples)
         with np.errstate(over="ignore"):
             for rows in self._chunks():
@@ -305,8 +307,12 @@ class DenseSamples:
                 np.einsum("ij,ij->i", part, part, out=result[rows])
         return result
 
-    def foresee(self, what: Foresight) -> None:
-        """Do nothing: rows in memory are read as often as need be."""
+    def distances_and_quadratic(
+        self, centre: Array, form: Form, drift: Array | None = None
+    ) -> tuple[Array, Array]:
+        """Return `squared_distances` and `quadratic`; values of 1e300 may overflow."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            return self.squared_distances(centre), self.quadratic(form, drift)
 
     def rescaled(self, factor: Array) -> DenseSamples:
         """Return the same rows with every column divided by its factor."""

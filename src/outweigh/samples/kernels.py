@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from outweigh.forms import Form
 from outweigh.protocols import Array, Indices
-from outweigh.samples.chunks import Kernel, Sums
+from outweigh.samples.chunks import Sums
 from outweigh.samples.dense import INFINITE, DenseSamples
 from outweigh.samples.second_moment import second_moment
 
@@ -19,26 +19,22 @@ __all__ = [
     "BadValue",
     "Clipped",
     "Divided",
-    "Doubt",
     "Loader",
     "accepted",
-    "along_with_rows",
     "checked_rows",
     "columns",
     "distances",
-    "distances_and_form",
+    "distances_and_quadratic",
     "mean",
     "moment_block",
     "moment_product",
     "moment_rows",
     "moment_sums",
     "overview",
-    "overview_and_distances",
     "prepared_rows",
     "project",
     "quadratic",
     "refuse_bad",
-    "several_moment_sums",
     "some_rows",
     "spread",
     "whole_rows",
@@ -114,41 +110,6 @@ def overview(
         keys = rows @ direction
     varies = (rows != first).any(axis=0)
     return keys, (varies.astype(np.float64),)
-
-
-class Doubt(NamedTuple):
-    """Rows within `slack` of a radius are brought home, unless they are more than `most`."""
-
-    slack: float
-    most: int
-
-
-def overview_and_distances(
-    block: Block,
-    first: Array,
-    direction: Array,
-    transform: Transform | None,
-    centre: Array,
-    radius_sq: float,
-    doubt: Doubt,
-    pairs: bool,
-    spacing: int,
-    loader: Loader,
-    weights: Array,
-) -> tuple[tuple[Array, Indices, Array] | BadValue, Sums]:
-    """Return `overview` and `distances`, side by side; which rows are in doubt, and these, raw."""
-    keys, (varies,) = overview(block, first, direction, loader[0])
-    if isinstance(keys, BadValue):
-        # Nothing is summed, in the shapes of the other chunks.
-        block, loader, weights = first[None, :], (np.zeros(1, dtype=np.bool_), None), weights[:0]
-    far, sums = distances(block, transform, centre, radius_sq, pairs, spacing, loader, weights)
-    if isinstance(keys, BadValue):
-        return keys, (varies, *sums)
-    near = np.flatnonzero(np.abs(np.sqrt(far) - np.sqrt(radius_sq)) <= doubt.slack)
-    near = near if near.size <= min(doubt.most, far.size // 2) else near[:0]
-    counted = near if loader[0] is None else np.flatnonzero(loader[0])[near]
-    rows = np.asarray(block[counted], dtype=np.float64)
-    return (np.stack([keys, far], axis=1), near, rows), (varies, *sums)
 
 
 def checked_rows(block: Block, chunk: int, start: int, positions: Indices) -> tuple[Array, Sums]:
@@ -231,15 +192,6 @@ def whole_rows(
     return np.clip(found, -INFINITE, INFINITE), ()
 
 
-def along_with_rows(
-    block: Block, kernel: Kernel, n_shared: int, transform: Transform | None, *rest: Any
-) -> tuple[tuple[Array, Any], Sums]:
-    """Return what another kernel says, and the named rows beside it."""
-    shared, (positions, loader) = rest[:n_shared], rest[n_shared : n_shared + 2]
-    said, sums = kernel(block, *shared, *rest[n_shared + 2 :])
-    return (whole_rows(block, transform, positions, loader)[0], said), sums
-
-
 def columns(
     block: Block, transform: Transform | None, indices: Indices, loader: Loader
 ) -> tuple[Array, Sums]:
@@ -281,23 +233,7 @@ def moment_sums(
     return None, _sums(load(block, transform, loader), weights, pairs, spacing)
 
 
-def several_moment_sums(
-    block: Block,
-    transform: Transform | None,
-    pairs: bool,
-    spacing: int,
-    loader: Loader,
-    weights: Array,
-) -> tuple[None, Sums]:
-    """Return the same sums for several weights, the columns of an array, one after the other."""
-    rows = load(block, transform, loader)
-    sums: Sums = ()
-    for column in weights.T:
-        sums += _sums(rows, np.ascontiguousarray(column), pairs, spacing)
-    return None, sums
-
-
-def distances_and_form(
+def distances_and_quadratic(
     block: Block,
     transform: Transform | None,
     centre: Array,
@@ -307,8 +243,7 @@ def distances_and_form(
 ) -> tuple[Array, Sums]:
     """Return squared distances and the values of a quadratic form, side by side."""
     samples = DenseSamples(load(block, transform, loader))
-    with np.errstate(over="ignore", invalid="ignore"):
-        return np.stack([samples.squared_distances(centre), samples.quadratic(form, drift)], 1), ()
+    return np.stack(samples.distances_and_quadratic(centre, form, drift), axis=1), ()
 
 
 def distances(

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from outweigh.protocols import Array, Indices, Samples
 from outweigh.samples.dense import DenseSamples
-from outweigh.samples.early import Early, Expect
 from outweigh.samples.parts import Accepted, Accepts, accept_slices
 from outweigh.samples.sparse import row_slices
 
@@ -40,14 +39,11 @@ class Overview:
         The columns that are not constant.
     keys : ndarray of shape (n,)
         The rows along a given direction, up to a common constant.
-    early : Early, optional
-        More, where a second look at all rows would cost a pass.
     """
 
     first: Array
     varies: NDArray[np.bool_]
     keys: Array
-    early: Early | None = None
 
 
 class Affine(Protocol):
@@ -82,15 +78,8 @@ class Rows(Protocol):
         """Rows and columns."""
         ...
 
-    def overview(self, direction: Array, expect: Expect | None = None) -> Overview:
-        """Look at all rows once; refuse values that are not finite.
-
-        Parameters
-        ----------
-        direction : ndarray of shape (d,)
-        expect : callable, optional
-            Called with a few rows if answers to what will be asked next can be found meanwhile.
-        """
+    def overview(self, direction: Array) -> Overview:
+        """Look at all rows once, and along a direction; refuse values that are not finite."""
         ...
 
     def take(self, indices: Indices) -> Array:
@@ -153,9 +142,8 @@ class ArrayRows:
         """None: nothing is read but memory."""
         return None
 
-    def overview(self, direction: Array, expect: Expect | None = None) -> Overview:
+    def overview(self, direction: Array) -> Overview:
         """Look at all rows once."""
-        del expect
         X = self.array
         varies = X[0] != X[-1]
         alike = np.flatnonzero(~varies)

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from outweigh.protocols import Array, Indices
 from outweigh.samples.chunked import ChunkedSamples
 from outweigh.samples.chunks import SlicedChunks
-from outweigh.samples.early import Expect
 from outweigh.samples.parts import Accepted, Accepts, accept_slices
 from outweigh.samples.rows import Affine, Overview
 from outweigh.samples.sparse import SparseSamples, dense_budget, row_slices
@@ -63,9 +62,8 @@ class SparseRows:
         """None: nothing is read but memory."""
         return None
 
-    def overview(self, direction: Array, expect: Expect | None = None) -> Overview:
+    def overview(self, direction: Array) -> Overview:
         """Look at all rows once."""
-        del expect
         X = self.matrix
         varies = _dense_row(X.max(axis=0)) != _dense_row(X.min(axis=0))
         with np.errstate(over="ignore", invalid="ignore"):
