@@ -61,8 +61,7 @@ class DirectionSet:
         span: Span | None = None,
         look_first: bool = False,
     ) -> None:
-        # Directions must not depend on how sums were rounded.
-        self._objective = replace(objective, full_precision=True)
+        self._objective = objective
         self._level = level
         d, n = objective.n_features, objective.samples.n_samples
         none = Span(np.empty((d, 0)), np.empty((n, 0)), np.empty(0))

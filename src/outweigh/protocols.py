@@ -22,11 +22,8 @@ __all__ = [
     "Array",
     "Callback",
     "Evaluation",
-    "HeldMatrix",
     "Indices",
-    "Inspection",
     "Iterate",
-    "LocatingNorm",
     "Maximum",
     "MomentMatrix",
     "Norm",
@@ -35,13 +32,11 @@ __all__ = [
     "Reference",
     "Result",
     "Samples",
-    "ScreenedMatrix",
     "Span",
     "Status",
     "StepRule",
     "Survey",
     "SurveyableObjective",
-    "TiledMatrix",
     "Update",
     "WeightSet",
     "Workspace",
@@ -62,24 +57,32 @@ class Status(Enum):
     EXHAUSTED = "budget exhausted"
 
 
-@runtime_checkable
 class MomentMatrix(Protocol):
-    """A symmetric d x d matrix that may never exist as an array."""
+    """A symmetric d x d matrix that may never exist as an array.
+
+    It is read twice: as a whole, in `blocks`, which may be rounded, to find what matters; and what
+    matters by `rows`, `restrict` and `product`, which are exact.
+    """
 
     @property
     def n_features(self) -> int:
         """Its dimension d."""
         ...
 
-    def diagonal(self) -> NDArray[np.floating]:
-        """Return the diagonal, shape (d,)."""
+    @property
+    def rounding(self) -> float:
+        """By how much an entry of `blocks` may be off; 0 where they are exact."""
         ...
 
-    def row_blocks(self) -> Iterator[tuple[int, NDArray[np.floating]]]:
-        """Yield (first row, block of consecutive full rows) covering all rows in order."""
+    def blocks(self) -> Iterator[tuple[int, int, NDArray[np.floating]]]:
+        """Yield (first row, first column, block) until every entry was seen.
+
+        Either blocks of full rows, or tiles on and above the diagonal. A block that begins to the
+        right of the diagonal stands for its mirror image too.
+        """
         ...
 
-    def rows(self, indices: Indices) -> NDArray[np.floating]:
+    def rows(self, indices: Indices) -> Array:
         """Return the named full rows, shape (len(indices), d)."""
         ...
 
@@ -88,50 +91,11 @@ class MomentMatrix(Protocol):
         ...
 
     def restrict(self, indices: Indices) -> Array:
-        """Return the block on the named coordinates, as a float64 array."""
+        """Return the block on the named coordinates, a new array."""
         ...
 
-
-@runtime_checkable
-class TiledMatrix(Protocol):
-    """A symmetric d x d matrix of which the part on and above the diagonal comes in tiles."""
-
-    @property
-    def n_features(self) -> int:
-        """Its dimension d."""
-        ...
-
-    def tiles(self) -> Iterator[tuple[int, int, NDArray[np.floating]]]:
-        """Yield (first row, first column, tile), tiles on the diagonal being whole."""
-        ...
-
-
-@runtime_checkable
-class ScreenedMatrix(MomentMatrix, Protocol):
-    """A moment matrix with a rounded copy that is quick to read as a whole.
-
-    What the copy leaves open within `rounding` is to be read off the matrix itself, whose `rows`,
-    `restrict` and `product` are exact.
-    """
-
-    @property
-    def screen(self) -> MomentMatrix | TiledMatrix:
-        """The copy."""
-        ...
-
-    @property
-    def rounding(self) -> float:
-        """By how much an entry of the copy may be off."""
-        ...
-
-
-@runtime_checkable
-class HeldMatrix(Protocol):
-    """A moment matrix that exists as an array."""
-
-    @property
-    def array(self) -> NDArray[np.floating]:
-        """The matrix, shape (d, d)."""
+    def factor(self) -> tuple[Array, float] | None:
+        """Return (Y, c) with A = Y'Y - c I and fewer rows in Y than features, if known."""
         ...
 
 
@@ -160,9 +124,12 @@ class Samples(Protocol):
         centred: bool,
         reference: Reference = 0.0,
         mean: Array | None = None,
-        single_precision: bool = False,
+        rounded: bool = False,
     ) -> MomentMatrix:
-        """Return S_w - R (centred) or M_w - R."""
+        """Return S_w - R (centred) or M_w - R, for weights of sum one.
+
+        `mean` is mu_w where it is known; `rounded` allows `MomentMatrix.blocks` in float32.
+        """
         ...
 
     def quadratic(self, form: Form, drift: Array | None = None) -> Array:
@@ -232,20 +199,6 @@ class Maximum:
     attained: float
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Inspection:
-    """A norm's maximum, and full rows of the matrix in which its evidence lies.
-
-    ``by_row`` is the energy of each row off the diagonal, where the norm tells: at most the sum of
-    the largest squares that the norm counts of a row.
-    """
-
-    maximum: Maximum
-    rows: Indices
-    values: Array
-    by_row: Array | None = None
-
-
 class Norm(Protocol):
     """A norm on symmetric matrices, as a support function N(A) = max <Z, A>."""
 
@@ -253,18 +206,13 @@ class Norm(Protocol):
         """Return the value and a maximising form."""
         ...
 
+    def survey(
+        self, matrix: MomentMatrix, n_coordinates: int, levels: Sequence[float] = ()
+    ) -> Survey:
+        """Return the value, its form, and about `n_coordinates` features that carry it.
 
-@runtime_checkable
-class LocatingNorm(Norm, Protocol):
-    """A norm that can tell in which features a matrix is large."""
-
-    def inspect(
-        self, matrix: MomentMatrix, n_rows: int, levels: Sequence[float] = ()
-    ) -> Inspection:
-        """Return the maximum and about `n_rows` rows that hold it, or may soon.
-
-        With `levels` the energies of all rows are wanted too; which of these exceed a level does
-        not depend on rounding.
+        With `levels`, also the energy of each row, if the norm reads entries: exact enough to tell
+        which of these levels it exceeds.
         """
         ...
 
@@ -290,8 +238,9 @@ class Survey:
 
     ``coordinates`` are the features that carry it; None where it is not read off features.
     ``energy`` is the sum of squares that each feature has in ``n_rows`` rows of the matrix, off the
-    diagonal, and ``own`` the square on it. ``by_row`` is the energy of each feature's own row, see
-    `Inspection`. None where the norm does not tell.
+    diagonal, and ``own`` the square on it. ``by_row`` is the energy of each feature's own row off
+    the diagonal: at most the sum of the largest squares that the norm counts of a row. None where
+    the norm does not tell.
     """
 
     value: float
@@ -335,7 +284,7 @@ class SurveyableObjective(Objective, Protocol):
     def survey(self, weights: Array, n_coordinates: int, levels: Sequence[float] = ()) -> Survey:
         """Return the value over all features and about `n_coordinates` features behind it.
 
-        With `levels`, also the energies of all rows, see `LocatingNorm`.
+        With `levels`, also the energies of all rows, see `Norm`.
         """
         ...
 

@@ -2,6 +2,7 @@ r"""Norms that read the eigenvalues of largest magnitude: spectral and Ky Fan r.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,8 +10,8 @@ import scipy.linalg
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
 from outweigh.forms import Form
-from outweigh.norms.screening import screened
-from outweigh.protocols import Array, Maximum, MomentMatrix
+from outweigh.protocols import Array, Maximum, MomentMatrix, Survey
+from outweigh.selection import top_k_indices
 
 __all__ = ["KyFan"]
 
@@ -63,6 +64,15 @@ class KyFan:
         form = Form.from_directions(vectors[:, kept], strengths[kept])
         return Maximum(value, form, float(strengths @ values))
 
+    def survey(
+        self, matrix: MomentMatrix, n_coordinates: int, levels: Sequence[float] = ()
+    ) -> Survey:
+        """Return the value, its form, and the features that its directions have most of."""
+        del levels
+        found = self.maximize(matrix)
+        along = np.square(found.form.directions) @ np.abs(found.form.strengths)
+        return Survey(found.value, found.form, top_k_indices(along, n_coordinates))
+
 
 def largest_eigenpairs(matrix: MomentMatrix, count: int, tol: float = 1e-9) -> tuple[Array, Array]:
     """Return the `count` eigenpairs of largest magnitude, by decreasing magnitude.
@@ -82,11 +92,6 @@ def largest_eigenpairs(matrix: MomentMatrix, count: int, tol: float = 1e-9) -> t
     """
     d = matrix.n_features
     count = min(count, d)
-    screen, rounding = screened(matrix)
-    if rounding > 0.0 and isinstance(screen, MomentMatrix):
-        _, rough = largest_eigenpairs(screen, count, tol)
-        if np.isfinite(rough).all():
-            return _refined(matrix, rough)
     if d <= _DENSE_LIMIT or 4 * count >= d:
         values, vectors = scipy.linalg.eigh(matrix.restrict(np.arange(d)))
     else:
@@ -99,16 +104,3 @@ def largest_eigenpairs(matrix: MomentMatrix, count: int, tol: float = 1e-9) -> t
             values, vectors = scipy.linalg.eigh(matrix.restrict(np.arange(d)))
     order = np.argsort(-np.abs(values), kind="stable")[:count]
     return values[order], vectors[:, order]
-
-
-def _refined(matrix: MomentMatrix, rough: Array) -> tuple[Array, Array]:
-    """Return eigenpairs of the exact matrix from eigenvectors of its rounded copy.
-
-    A vector that is off by e gives a Rayleigh quotient that is off by e^2 times the spread of the
-    eigenvalues: single precision becomes double.
-    """
-    basis = np.linalg.qr(rough)[0]
-    core = basis.T @ matrix.product(basis)
-    values, rotation = scipy.linalg.eigh((core + core.T) / 2.0)
-    order = np.argsort(-np.abs(values), kind="stable")
-    return values[order], basis @ rotation[:, order]

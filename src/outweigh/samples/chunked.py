@@ -17,12 +17,11 @@ from outweigh.samples.chunked_memory import (
     MomentSums,
     RowMemory,
 )
-from outweigh.samples.chunked_moment import ChunkedMoment
 from outweigh.samples.chunked_passes import Passes
 from outweigh.samples.chunks import Chunks
 from outweigh.samples.dense import DenseSamples, kurtosis_spacing
 from outweigh.samples.kernels import Transform
-from outweigh.samples.matrices import ArrayMoment, subtract_reference
+from outweigh.samples.matrices import ArrayMoment, LazyMoment, subtract_reference
 
 __all__ = ["ChunkedSamples"]
 
@@ -81,15 +80,15 @@ class ChunkedSamples:
         centred: bool,
         reference: Reference = 0.0,
         mean: Array | None = None,
-        single_precision: bool = False,
+        rounded: bool = False,
     ) -> MomentMatrix:
         """Return S_w - R (centred) or M_w - R; always summed in float64."""
-        del mean, single_precision
+        del mean, rounded
         sums = self._sums(weights)
         centre = sums.first if centred else None
         if not self._holds_pairs:
             size = max(1, self.chunks.budget // (16 * self.n_features))
-            return ChunkedMoment(self, weights, centre, reference, sums.diagonal, size)
+            return LazyMoment(self, weights, centre, reference, size)
         array = sums.second.copy()
         if centre is not None:
             array -= np.multiply.outer(centre, centre)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import scipy.sparse as sp
@@ -11,16 +11,10 @@ from numpy.typing import NDArray
 
 from outweigh.forms import Form
 from outweigh.protocols import Array, Indices, MomentMatrix, Reference
-from outweigh.samples.matrices import ArrayMoment, BlockedMoment, subtract_reference
-from outweigh.samples.screened import ScreenedMoment, SharedMoment, TiledMoment
-from outweigh.samples.second_moment import (
-    LastSecondMoment,
-    SecondMoments,
-    block_rows,
-    second_moment,
-)
+from outweigh.samples.matrices import ArrayMoment, Block, LazyMoment, subtract_reference
+from outweigh.samples.second_moment import SecondMoments, block_rows, second_moment
 
-__all__ = ["INFINITE", "DenseSamples", "kurtosis_spacing", "median_kurtosis"]
+__all__ = ["INFINITE", "DenseMoment", "DenseSamples", "kurtosis_spacing", "median_kurtosis"]
 
 INFINITE = 1e100
 """Values beyond it, in units of the noise, are as good as infinite."""
@@ -30,6 +24,8 @@ INFINITE = 1e100
 _TIMES_X = 2
 _ALWAYS = 64 * 2**20
 _BLOCK_SIZE = 512
+# Rows read at once of a matrix in float32, and the sides of a tile of one that is not held.
+_ROUNDED_ROWS, _TILE = 256, 1024
 # Values combined at once where a temporary of the size of X would be wasteful: they stay in cache.
 _CHUNK = 1 << 15
 # Entries of a form up to which it is quicker to add up their products one by one.
@@ -66,9 +62,12 @@ class DenseSamples:
 
     array: NDArray[np.float64]
     memory_budget: int | None = None
-    _known: SecondMoments = field(default_factory=SecondMoments, init=False, repr=False)
-    _screen: LastSecondMoment = field(default_factory=LastSecondMoment, init=False, repr=False)
-    _spare: LastSecondMoment = field(default_factory=LastSecondMoment, init=False, repr=False)
+    _known: SecondMoments = field(
+        default_factory=lambda: SecondMoments(np.float64), init=False, repr=False
+    )
+    _rounded: SecondMoments = field(
+        default_factory=lambda: SecondMoments(np.float32), init=False, repr=False
+    )
     _mean: list[tuple[Array, Array]] = field(default_factory=list, init=False, repr=False)
 
     @property
@@ -96,41 +95,40 @@ class DenseSamples:
         centred: bool,
         reference: Reference = 0.0,
         mean: Array | None = None,
-        single_precision: bool = False,
+        rounded: bool = False,
     ) -> MomentMatrix:
         """Return S_w - R (centred) or M_w - R as a moment matrix.
 
         Parameters
         ----------
         weights : ndarray of shape (n,)
+            Of sum one.
         centred : bool
             Subtract mu_w mu_w'.
         reference : float or ndarray
             The reference R.
         mean : ndarray of shape (d,), optional
             mu_w when it is known already.
-        single_precision : bool, default=False
-            Return a `ScreenedMoment`: summed in float32, in half the time, with a way to read any
-            part in float64. Where the moments are known in float64, those.
+        rounded : bool, default=False
+            Sum the blocks that the matrix is read in as a whole in float32, in half the time. Where
+            the moments are known in float64, they are exact all the same.
         """
         if centred and mean is None:
             mean = self.mean(weights)
-        mean = mean if centred else None
-        exact = BlockedMoment(self.array, weights, mean, reference, _BLOCK_SIZE)
-        if single_precision:
+        lazy = DenseMoment(self, weights, mean if centred else None, reference, _BLOCK_SIZE)
+        known = None
+        if rounded:
             known = self._known.find(weights)
             if known is None:
-                return self._screened(weights, mean, reference, exact)
-            self._finish(known, mean, reference)
-            return ArrayMoment(known)
-        if not self._holds(np.float64):
-            return exact
-        if self.remembers_moments:
-            array = self._known.get(self.array, weights)
-        else:
-            array = second_moment(self.array, weights, np.float64)
-        self._finish(array, mean, reference)
-        return ArrayMoment(array)
+                return self._rounded_moment(lazy)
+        elif not self._holds(1, np.float64):
+            return lazy
+        elif self.remembers_moments:
+            known = self._known.get(self.array, weights)
+        found = second_moment(self.array, weights, np.float64) if known is None else known.copy()
+        array = np.asarray(found, dtype=np.float64)
+        self._finish(array, lazy.mean, reference)
+        return ArrayMoment(array, lazy)
 
     @property
     def remembers_moments(self) -> bool:
@@ -139,64 +137,64 @@ class DenseSamples:
         # where a sum is quick, finding out what changed is not.
         if self.n_samples * self.n_features**2 <= _UPDATE_ABOVE:
             return False
-        return 4 * self.n_features <= self.n_samples and self._holds(np.float64)
+        return 4 * self.n_features <= self.n_samples and self._holds(1, np.float64)
 
-    def _screened(
-        self, weights: Array, mean: Array | None, reference: Reference, exact: BlockedMoment
-    ) -> ScreenedMoment:
-        screen: SharedMoment | TiledMoment
-        source = self._source_for(weights) if self._holds(np.float32) else None
-        if source is not None:
-            second = source.shared(self.array, weights, np.float32)
+    def _rounded_moment(self, lazy: DenseMoment) -> DenseMoment:
+        """Return the same matrix with blocks in float32."""
+        if self._holds(2, np.float32):
+            second = self._rounded.get(self.array, lazy.weights)
             largest = float(np.diagonal(second).max())
-            screen = SharedMoment(source, mean, reference, source.version)
+            lazy = replace(lazy, second=second)
         else:
-            root = np.empty(self.array.shape, dtype=np.float32)
-            for rows in self._chunks():
-                part = self.array[rows] if mean is None else self.array[rows] - mean
-                np.multiply(
-                    part,
-                    np.sqrt(weights[rows, None]),
-                    out=root[rows],
-                    dtype=np.float64,
-                    casting="same_kind",
-                )
-            largest = float(np.einsum("ij,ij->j", root, root).max())
-            screen = TiledMoment(root, reference)
-        largest += float(np.max(np.abs(reference)))
-        return ScreenedMoment(screen, exact, _SINGLE_ROUNDING * largest)
+            scaled = self.root(lazy.weights, lazy.mean, np.float32)
+            largest = float(np.einsum("ij,ij->j", scaled, scaled).max())
+            lazy = replace(lazy, scaled=scaled)
+        largest += float(np.max(np.abs(lazy.reference)))
+        return replace(lazy, rounding=_SINGLE_ROUNDING * largest)
 
-    def _source_for(self, weights: Array) -> LastSecondMoment | None:
-        """Return which remembered matrix to change to these weights; None sums them in tiles.
+    def root(
+        self, weights: Array, mean: Array | None, dtype: type[np.floating]
+    ) -> NDArray[np.floating]:
+        """Return the rows, less a mean if there is one, times the roots of their weights."""
+        root = np.empty(self.array.shape, dtype=dtype)
+        for rows in self._chunks():
+            part = self.array[rows] if mean is None else self.array[rows] - mean
+            # In double, then rounded: a huge value without weight must give 0, not inf times 0.
+            scale = np.sqrt(weights[rows, None])
+            np.multiply(part, scale, out=root[rows], dtype=np.float64, casting="same_kind")
+        return root
 
-        A descent over a loose set of weights ends far from its start, and the next one sets out
-        from there again: the matrix of the start is worth keeping.
-        """
-        if not self._screen.keeps_from(weights, np.float32):
-            return self._screen
-        # Beside many rows a second matrix is small.
-        return self._spare if 2 * self.n_features <= self.n_samples else None
-
-    def _finish(
-        self, array: NDArray[np.floating], mean: Array | None, reference: Reference
-    ) -> None:
+    def _finish(self, array: Array, mean: Array | None, reference: Reference) -> None:
         """Turn M_w into S_w - R or M_w - R in place."""
         if mean is not None:
-            short = mean.astype(array.dtype)
             for start in range(0, self.n_features, _BLOCK_SIZE):
                 rows = slice(start, start + _BLOCK_SIZE)
-                array[rows] -= short[rows, None] * short
-        if np.ndim(reference) == 0:
-            array.reshape(-1)[:: self.n_features + 1] -= reference
-        else:
-            subtract_reference(array, reference, np.arange(self.n_features))
+                array[rows] -= mean[rows, None] * mean
+        subtract_reference(array, reference, np.arange(self.n_features))
 
-    def _holds(self, dtype: type[np.floating]) -> bool:
-        """Whether a moment matrix, and the scaled rows that it is summed from, fit the budget."""
+    def moment_rows(self, weights: Array, indices: Indices) -> Array:
+        """Return the named rows of X'diag(w)X."""
+        part = np.take(self.array, indices, axis=1)
+        part *= weights[:, None]
+        return np.asarray(part.T @ self.array)
+
+    def moment_block(self, weights: Array, indices: Indices) -> Array:
+        """Return the block of X'diag(w)X on the named coordinates."""
+        part = np.take(self.array, indices, axis=1) * np.sqrt(weights)[:, None]
+        return np.asarray(part.T @ part)
+
+    def moment_product(self, weights: Array, vectors: Array) -> Array:
+        """Return X'diag(w)X V."""
+        along = self.array @ vectors
+        scale = weights if along.ndim == 1 else weights[:, None]
+        return np.asarray(self.array.T @ (scale * along))
+
+    def _holds(self, n_matrices: int, dtype: type[np.floating]) -> bool:
+        """Whether moment matrices, and the scaled rows they are summed from, fit the budget."""
         budget = self.memory_budget
         if budget is None:
             budget = max(_TIMES_X * self.array.nbytes, _ALWAYS)
-        rows = self.n_features + block_rows(self.n_samples, self.n_features)
+        rows = n_matrices * self.n_features + block_rows(self.n_samples, self.n_features)
         return np.dtype(dtype).itemsize * self.n_features * rows <= budget
 
     def _chunks(self, n_values: int = _CHUNK) -> Iterator[slice]:
@@ -317,6 +315,65 @@ class DenseSamples:
     def rescaled(self, factor: Array) -> DenseSamples:
         """Return the same rows with every column divided by its factor."""
         return DenseSamples(self.array / factor, self.memory_budget)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DenseMoment(LazyMoment):
+    """The moments of rows in memory on demand, in blocks that may be rounded to float32.
+
+    Parameters
+    ----------
+    source, weights, mean, reference, block_size
+        As for `LazyMoment`.
+    second : ndarray of shape (d, d), optional
+        X'diag(w)X in float32, to read blocks off; shared, so never written to.
+    scaled : ndarray of shape (n, d), optional
+        Or centred rows times the roots of their weights in float32, to multiply them from.
+    rounding : float
+        By how much an entry of such a block may be off.
+    """
+
+    source: DenseSamples
+    second: NDArray[np.floating] | None = None
+    scaled: NDArray[np.floating] | None = None
+    rounding: float = 0.0
+
+    def blocks(self) -> Iterator[Block]:
+        """Yield blocks of rows, or square tiles on and above the diagonal."""
+        if self.second is not None:
+            return self._rounded_rows(self.second)
+        if self.scaled is not None:
+            return self._tiles(self.scaled)
+        return LazyMoment.blocks(self)
+
+    def _rounded_rows(self, second: NDArray[np.floating]) -> Iterator[Block]:
+        short = None if self.mean is None else self.mean.astype(second.dtype)
+        # Few rows at a time: what is subtracted is computed in cache.
+        for start in range(0, self.n_features, _ROUNDED_ROWS):
+            block = second[start : start + _ROUNDED_ROWS].copy()
+            rows = np.arange(start, start + block.shape[0])
+            if short is not None:
+                block -= short[rows, None] * short
+            subtract_reference(block, self.reference, rows)
+            yield start, 0, block
+
+    def _tiles(self, scaled: NDArray[np.floating]) -> Iterator[Block]:
+        d = self.n_features
+        for start in range(0, d, _TILE):
+            rows = np.arange(start, min(start + _TILE, d))
+            # A copy in order: it is multiplied with every strip to the right of it.
+            left = np.array(scaled[:, rows[0] : rows[-1] + 1].T, order="C")
+            for column in range(start, d, _TILE):
+                block = left @ scaled[:, column : column + _TILE]
+                subtract_reference(block, self.reference, rows, column)
+                yield start, column, block
+
+    def factor(self) -> tuple[Array, float] | None:
+        """Return (Y, c) with A = Y'Y - c I, where rows are fewer than features and R = c I."""
+        if self.source.n_samples >= self.n_features or np.ndim(self.reference) > 0:
+            return None
+        root = self.source.root(self.weights, self.mean, np.float64)
+        return np.asarray(root, dtype=np.float64), float(self.reference)
 
 
 def kurtosis_spacing(n_features: int) -> int:

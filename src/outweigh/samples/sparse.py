@@ -17,10 +17,9 @@ from numpy.typing import NDArray
 
 from outweigh.forms import Form
 from outweigh.protocols import Array, Indices, MomentMatrix, Reference
-from outweigh.samples.chunked_moment import ChunkedMoment
 from outweigh.samples.chunks import GATHERED_BYTES
 from outweigh.samples.dense import INFINITE, DenseSamples, kurtosis_spacing, median_kurtosis
-from outweigh.samples.matrices import ArrayMoment, subtract_reference
+from outweigh.samples.matrices import ArrayMoment, LazyMoment, subtract_reference
 
 __all__ = ["SparseSamples", "dense_budget", "row_slices"]
 
@@ -91,18 +90,17 @@ class SparseSamples:
         centred: bool,
         reference: Reference = 0.0,
         mean: Array | None = None,
-        single_precision: bool = False,
+        rounded: bool = False,
     ) -> MomentMatrix:
         """Return S_w - R (centred) or M_w - R; always summed in float64."""
-        del single_precision
+        del rounded
         if not centred:
             mean = None
         elif mean is None:
             mean = self.mean(weights)
         if 8 * self.n_features**2 > max(_SMALL_MATRIX, self._budget):
-            squares = self._about(weights, np.zeros(self.n_features), (2,))[0]
             size = max(1, self._budget // (16 * self.n_features))
-            return ChunkedMoment(self, weights, mean, reference, squares, size)
+            return LazyMoment(self, weights, mean, reference, size)
         array = self._second(weights)
         if mean is not None:
             _subtract_outer(array, mean, mean)
