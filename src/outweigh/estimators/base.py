@@ -25,7 +25,7 @@ from outweigh.estimators.subsample import Trusts, subsample_of
 from outweigh.estimators.weighting import Weighting
 from outweigh.protocols import Array, Indices, Iterate
 from outweigh.samples import Rows
-from outweigh.samples.parts import Accepted
+from outweigh.samples.rows import Accepted
 
 __all__ = ["RobustEstimator"]
 

@@ -21,7 +21,7 @@ from outweigh.estimators.start import start_on
 from outweigh.estimators.weighting import Found, problem_at, weighting_of
 from outweigh.protocols import Array
 from outweigh.samples import Rows
-from outweigh.samples.parts import Accepted
+from outweigh.samples.rows import Accepted
 from outweigh.scaling import scales_are_off
 
 __all__ = ["MeanEstimator"]

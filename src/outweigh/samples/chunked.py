@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -12,16 +11,15 @@ from outweigh.forms import Form
 from outweigh.protocols import Array, Indices, MomentMatrix, Reference
 from outweigh.samples import kernels
 from outweigh.samples.chunked_memory import (
-    ColumnMemory,
+    Gathered,
     MomentMemory,
     MomentSums,
-    RowMemory,
 )
-from outweigh.samples.chunked_passes import Passes
 from outweigh.samples.chunks import Chunks
 from outweigh.samples.dense import DenseSamples, kurtosis_spacing
 from outweigh.samples.kernels import Transform
 from outweigh.samples.matrices import ArrayMoment, LazyMoment, subtract_reference
+from outweigh.samples.passes import Passes
 
 __all__ = ["ChunkedSamples"]
 
@@ -57,8 +55,8 @@ class ChunkedSamples:
     keep: NDArray[np.bool_] | None = None
     zeroed: Indices = field(default_factory=lambda: _NONE)
     _moments: MomentMemory = field(default_factory=MomentMemory, repr=False)
-    _columns: ColumnMemory = field(default_factory=ColumnMemory, repr=False)
-    _rows: RowMemory = field(default_factory=RowMemory, repr=False)
+    _columns: Gathered = field(default_factory=lambda: Gathered(axis=1), repr=False)
+    _rows: Gathered = field(default_factory=lambda: Gathered(axis=0), repr=False)
 
     @property
     def n_samples(self) -> int:
@@ -70,8 +68,7 @@ class ChunkedSamples:
         if weights.min() >= 0.0:
             # Second moments at these weights are likely to be asked for next.
             return self._sums(weights).first.copy()
-        own = self._passes.own(weights)
-        return self._passes.summed(kernels.mean, (self.transform,), own, "a weighted mean")[0]
+        return self._passes.added("a weighted mean", DenseSamples.mean, weights)
 
     def moment(
         self,
@@ -100,39 +97,34 @@ class ChunkedSamples:
         support = form.support()
         if drift is not None:
             support = np.union1d(support, np.flatnonzero(drift))
-        held = self._columns.on(support, self.zeroed)
+        held = self._held(support)
         if held is not None:
             local = None if drift is None else drift[support]
             return DenseSamples(held).quadratic(form.on(support), local)
-        shared = (self.transform, form, drift)
-        return self._passes.per_row(
-            kernels.quadratic, shared, self._passes.own(), "a quadratic form"
-        )
+        return self._passes.told("a quadratic form", DenseSamples.quadratic, form, drift)
 
     def project(self, vectors: Array) -> Array:
         """Return X V."""
         support = np.flatnonzero(vectors if vectors.ndim == 1 else vectors.any(axis=1))
         if 2 * support.size <= self.n_features:
             self._gather(support)
-        held = self._columns.on(support, self.zeroed)
+        held = self._held(support)
         if held is not None:
             return np.asarray(held @ vectors[support])
-        shared = (self.transform, vectors)
-        shape = vectors.shape[1:]
-        return self._passes.per_row(
-            kernels.project, shared, self._passes.own(), "a projection", shape
+        return self._passes.told(
+            "a projection", DenseSamples.project, vectors, shape=vectors.shape[1:]
         )
 
     def columns(self, indices: Indices) -> DenseSamples | ChunkedSamples:
         """Return the same rows on the named columns: in memory if they fit the budget."""
         self._gather(indices)
-        held = self._columns.on(indices, self.zeroed)
+        held = self._held(indices)
         if held is not None:
             return DenseSamples(held)
-        own = [(loader,) for loader in self._passes.loaders()]
-        sizes = tuple(int(size) for size in np.diff(self._passes.bounds()))
+        sizes = tuple(int(size) for size in np.diff(self._passes.bounds))
+        shared = (kernels.columns, self.transform, (indices,))
         shape = (sizes, int(indices.size))
-        derived = self.chunks.derived(kernels.columns, (self.transform, indices), own, shape)
+        derived = self.chunks.derived(kernels.on_samples, shared, self._passes.own(), shape)
         return ChunkedSamples(derived, int(indices.size))
 
     def at_hand(self) -> DenseSamples | ChunkedSamples:
@@ -148,11 +140,8 @@ class ChunkedSamples:
     def take_rows(self, rows: Indices) -> DenseSamples | ChunkedSamples:
         """Return some rows alone, in the order they have, huge values clipped."""
         if rows.size and self._rows.missing(rows).size == 0:
-            return DenseSamples(self._rows.on(np.sort(rows)))
-        counted = np.arange(sum(self.chunks.sizes))
-        keep = np.zeros(counted.size, dtype=np.bool_)
-        keep[(counted if self.keep is None else counted[self.keep])[np.sort(rows)]] = True
-        clipped = kernels.Clipped(self.transform)
+            return DenseSamples(self._rows.take(np.sort(rows)))
+        keep, clipped = self._passes.only(rows).keep, kernels.Clipped(self.transform)
         columns = self._columns.of_rows(np.sort(rows))
         return ChunkedSamples(self.chunks, self.n_features, clipped, keep, _columns=columns)
 
@@ -162,9 +151,8 @@ class ChunkedSamples:
         found = sums.diagonal - sums.first**2
         if np.any(found < _CANCELLED * sums.first**2):
             # The origin is so far away that squares about it have lost their digits.
-            shared = (self.transform, sums.first)
-            own = self._passes.own(weights)
-            found = self._passes.summed(kernels.spread, shared, own, "variances about the mean")[0]
+            purpose = "variances about the mean"
+            found = self._passes.run(kernels.spread, (sums.first,), purpose, weights, None)[1][0]
         return found if columns is None else found[columns]
 
     def typical_kurtosis(self, weights: Array) -> float:
@@ -175,27 +163,21 @@ class ChunkedSamples:
         self, centre: Array, within: float | None = None, weights: Array | None = None
     ) -> Array:
         """Return |x_i - centre|^2 for every row; remember the moments of the rows within."""
-        shared = (self.transform, centre, within, *self._what_to_sum)
-        own: Sequence[Sequence[object]]
-        if weights is None:
-            own = [(loader, None) for loader in self._passes.loaders()]
-        else:
-            own = self._passes.own(weights)
-        found = np.empty(self.n_samples)
-        total = self._passes.fill(kernels.distances, shared, own, "squared distances", found)
-        if within is not None and weights is not None:
-            kept = np.where(found <= within, weights, 0.0)
-            self._moments.remember(kept, MomentSums(*total), self.chunks.budget)
+        purpose = "squared distances"
+        if within is None or weights is None:
+            return self._passes.told(purpose, DenseSamples.squared_distances, centre)
+        arguments = (centre, within, *self._what_to_sum)
+        found, sums = self._passes.run(kernels.distances, arguments, purpose, weights)
+        kept = np.where(found <= within, weights, 0.0)
+        self._moments.remember(kept, MomentSums(*sums), self.chunks.budget)
         return found
 
     def distances_and_quadratic(
         self, centre: Array, form: Form, drift: Array | None = None
     ) -> tuple[Array, Array]:
         """Return `squared_distances` and `quadratic` by one pass."""
-        shared = (self.transform, centre, form, drift)
-        purpose = "squared distances, a quadratic form"
-        both = self._passes.per_row(
-            kernels.distances_and_quadratic, shared, self._passes.own(), purpose, (2,)
+        both = self._passes.told(
+            "squared distances, a quadratic form", _side_by_side, centre, form, drift, shape=(2,)
         )
         return both[:, 0].copy(), both[:, 1].copy()
 
@@ -211,23 +193,16 @@ class ChunkedSamples:
 
     def moment_rows(self, weights: Array, indices: Indices) -> Array:
         """Return the named rows of X'diag(w)X by a pass."""
-        shared = (self.transform, indices)
-        return self._passes.summed(
-            kernels.moment_rows, shared, self._passes.own(weights), "second moments"
-        )[0]
+        return self._passes.added("second moments", DenseSamples.moment_rows, weights, indices)
 
     def moment_block(self, weights: Array, indices: Indices) -> Array:
-        """Return the block of X'diag(w)X on the named coordinates."""
-        shared = (self.transform, indices)
-        return self._passes.summed(
-            kernels.moment_block, shared, self._passes.own(weights), "second moments"
-        )[0]
+        """Return the block of X'diag(w)X on the named coordinates by a pass."""
+        return self._passes.added("second moments", DenseSamples.moment_block, weights, indices)
 
     def moment_product(self, weights: Array, vectors: Array) -> Array:
         """Return X'diag(w)X V by a pass."""
-        shared = (self.transform, vectors)
-        own = self._passes.own(weights)
-        return self._passes.summed(kernels.moment_product, shared, own, "a product of moments")[0]
+        method = DenseSamples.moment_product
+        return self._passes.added("a product of moments", method, weights, vectors)
 
     @property
     def _passes(self) -> Passes:
@@ -248,11 +223,9 @@ class ChunkedSamples:
         known = self._changed_sums(weights)
         summed = known is None
         if known is None:
-            shared = (self.transform, *self._what_to_sum)
-            own = self._passes.own(weights)
-            known = MomentSums(
-                *self._passes.summed(kernels.moment_sums, shared, own, "second moments")
-            )
+            arguments, purpose = self._what_to_sum, "second moments"
+            sums = self._passes.run(kernels.moment_sums, arguments, purpose, weights, None)[1]
+            known = MomentSums(*sums)
         self._moments.remember(weights, known, self.chunks.budget, summed=summed)
         return known
 
@@ -270,8 +243,20 @@ class ChunkedSamples:
             self._rows.add(missing, self._passes.whole_rows(missing))
         if rows.size == 0:
             return sums.scaled(factor)
-        held = self._rows.on(rows)
+        held = self._rows.take(rows)
         return sums.changed(factor, held, moves[rows], kurtosis_spacing(self.n_features))
+
+    def _held(self, indices: Indices) -> Array | None:
+        """Return columns, not to be written to, if all of them were brought home."""
+        if indices.size == 0:
+            return np.empty((self.n_samples, 0))
+        if self._columns.missing(indices).size:
+            return None
+        found = self._columns.take(indices)
+        if self.zeroed.size:
+            found = found.copy()
+            found[self.zeroed] = 0.0
+        return found
 
     def _gather(self, indices: Indices) -> None:
         """Bring columns home unless they are there or do not fit."""
@@ -279,10 +264,12 @@ class ChunkedSamples:
         room = self.chunks.budget - self._columns.n_bytes
         if missing.size == 0 or 8 * self.n_samples * missing.size > room:
             return
-        shared = (self.transform, missing)
-        purpose = f"{missing.size} columns"
         # With the values of all rows: which of them hold zeros may change.
-        own = replace(self._passes, zeroed=_NONE).own()
-        self._columns.add(
-            missing, self._passes.per_row(kernels.columns, shared, own, purpose, missing.shape)
-        )
+        passes = replace(self._passes, zeroed=_NONE)
+        purpose = f"{missing.size} columns"
+        found, _ = passes.run(kernels.columns, (missing,), purpose, shape=missing.shape)
+        self._columns.add(missing, found)
+
+
+def _side_by_side(samples: DenseSamples, centre: Array, form: Form, drift: Array | None) -> Array:
+    return np.stack(samples.distances_and_quadratic(centre, form, drift), axis=1)

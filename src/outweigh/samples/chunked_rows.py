@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 from outweigh.protocols import Array, Indices, Samples
 from outweigh.samples import kernels
 from outweigh.samples.chunked import ChunkedSamples
-from outweigh.samples.chunks import GATHERED_BYTES, Chunks, SlicedChunks
-from outweigh.samples.parts import Accepted, Accepts, accept_chunks, checked_part
-from outweigh.samples.rows import Affine, ArrayRows, Overview
+from outweigh.samples.chunks import GATHERED_BYTES, Chunks, Kernel, SlicedChunks, Sums
+from outweigh.samples.rows import Accepted, Accepts, Affine, ArrayRows, Overview
 
 __all__ = [
     "ChunkedRows",
@@ -50,17 +49,9 @@ class ChunkedRows:
     def overview(self, direction: Array) -> Overview:
         """Make one pass; refuse values that are not finite, naming their place."""
         first = self.take(np.zeros(1, dtype=np.intp))[0]
-        own = [(keep,) for keep in self._keeps()]
-        starts = np.concatenate([[0], np.cumsum(self.chunks.sizes)])
-        parts: list[Array] = []
-        counts = np.zeros(first.size)
         purpose = "finite values, what varies, a projection"
-        for i, said in self.chunks.scan(kernels.overview, (first, direction), own, purpose):
-            if i < 0:
-                (counts,) = said
-            else:
-                parts.append(kernels.refuse_bad(said, i, int(starts[i])))
-        varies, keys = counts > 0, np.concatenate(parts)
+        keys, (counts,) = self._each(kernels.overview, (first, direction), purpose)
+        varies = counts > 0
         constant = float(np.abs(first[~varies] @ direction[~varies]))
         if constant > _SWAMPING * float(np.median(np.abs(keys - np.median(keys)))):
             keys = self.map(_Along(np.where(varies, direction, 0.0)))
@@ -69,7 +60,7 @@ class ChunkedRows:
     def take(self, indices: Indices) -> Array:
         """Return some rows, reading only the chunks that hold them."""
         positions = indices if self.keep is None else np.flatnonzero(self.keep)[indices]
-        starts = np.concatenate([[0], np.cumsum(self.chunks.sizes)])
+        starts = self._starts
         chunk_of = np.searchsorted(starts, positions, side="right") - 1
         only = [int(i) for i in np.unique(chunk_of)]
         own: list[tuple[object, ...]] = [()] * len(self.chunks.sizes)
@@ -93,12 +84,50 @@ class ChunkedRows:
 
         In memory if they fit the budget. None of them may have been left out before.
         """
-        found = checked_part(self.chunks, indices)
-        return ArrayRows(found) if isinstance(found, np.ndarray) else ChunkedRows(found)
+        starts, d = self._starts, self.chunks.n_features
+        bounds = np.searchsorted(indices, starts)
+        own = [
+            (i, int(starts[i]), indices[bounds[i] : bounds[i + 1]] - starts[i])
+            for i in range(len(self.chunks.sizes))
+        ]
+        n_bytes = 8 * indices.size * d
+        if n_bytes > self.chunks.budget:
+            sizes = tuple(int(size) for size in np.diff(bounds))
+            return ChunkedRows(self.chunks.derived(kernels.checked_rows, (), own, (sizes, d)))
+        found = np.empty((indices.size, d))
+        width = -(-n_bytes // max(int(starts[-1]), 1))
+        purpose = f"finite values, {indices.size} rows"
+        for i, said in self.chunks.scan(
+            kernels.checked_rows, (), own, purpose, bytes_per_row=width
+        ):
+            if i >= 0:
+                found[bounds[i] : bounds[i + 1]] = said
+        return ArrayRows(found)
 
     def accept(self, accepts: Accepts, origin: Array, weights: Array | None) -> Accepted:
-        """Return which rows a rule accepts, and their sums about an origin, by one pass."""
-        return accept_chunks(self.chunks, accepts, origin, weights)
+        """Return which rows a rule accepts, by one pass; their shares stay lazy where they can."""
+        starts = self._starts
+        own = [
+            (None if weights is None else weights[starts[i] : starts[i + 1]],)
+            for i in range(len(self.chunks.sizes))
+        ]
+        lazy = self.chunks.lazily(accepts, weights)
+        told = lazy is None
+        mask = np.zeros(starts[-1] if told else 0, dtype=np.bool_)
+        sums: Sums = ()
+        for i, said in self.chunks.scan(
+            kernels.accepted,
+            (accepts, origin, told),
+            own,
+            "rows that are trusted",
+            bytes_per_row=int(told),
+        ):
+            if i < 0:
+                sums = said
+            elif told:
+                mask[starts[i] : starts[i + 1]] = said
+        # What is lazy holds the weights already.
+        return Accepted.of(sums, mask if told else lazy, weights if told else None)
 
     def samples(
         self,
@@ -112,21 +141,26 @@ class ChunkedRows:
 
     def map(self, function: Callable[[Array], Array]) -> Array:
         """Return a function of every row by a pass."""
-        own = [(keep,) for keep in self._keeps()]
-        starts = np.concatenate([[0], np.cumsum(self.chunks.sizes)])
-        parts = [
-            kernels.refuse_bad(said, i, int(starts[i]))
-            for i, said in self.chunks.scan(
-                kernels.prepared_rows, (function,), own, "a function of the rows"
-            )
-            if i >= 0
-        ]
-        return np.concatenate(parts)
+        return self._each(kernels.mapped_rows, (function,), "a function of the rows")[0]
 
-    def _keeps(self) -> list[NDArray[np.bool_] | None]:
-        if self.keep is None:
-            return [None] * len(self.chunks.sizes)
-        return list(np.split(self.keep, np.cumsum(self.chunks.sizes)[:-1]))
+    def _each(self, kernel: Kernel, shared: tuple[object, ...], purpose: str) -> tuple[Array, Sums]:
+        """Return what a kernel says of the rows that count, and its sums; refuse bad values."""
+        keeps: list[NDArray[np.bool_] | None] = [None] * len(self.chunks.sizes)
+        if self.keep is not None:
+            keeps = list(np.split(self.keep, self._starts[1:-1]))
+        parts: list[Array] = []
+        sums: Sums = ()
+        for i, said in self.chunks.scan(kernel, shared, [(keep,) for keep in keeps], purpose):
+            if i < 0:
+                sums = said
+            else:
+                parts.append(kernels.refuse_bad(said, i, int(self._starts[i])))
+        return np.concatenate(parts), sums
+
+    @property
+    def _starts(self) -> Indices:
+        """Where each chunk begins, and where the last one ends."""
+        return np.concatenate([[0], np.cumsum(self.chunks.sizes)]).astype(np.intp)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from outweigh.protocols import Array, Indices
 from outweigh.samples.chunked import ChunkedSamples
 from outweigh.samples.chunks import SlicedChunks
-from outweigh.samples.parts import Accepted, Accepts, accept_slices
-from outweigh.samples.rows import Affine, Overview
+from outweigh.samples.rows import Accepted, Accepts, Affine, Overview, accept_slices
 from outweigh.samples.sparse import SparseSamples, dense_budget, row_slices
 
 __all__ = ["SparseRows"]
@@ -85,7 +84,7 @@ class SparseRows:
     def accept(self, accepts: Accepts, origin: Array, weights: Array | None) -> Accepted:
         """Return which rows a rule accepts, and their sums about an origin."""
         slices = ((part, self.matrix[part].toarray()) for part in row_slices(*self.shape))
-        return accept_slices(slices, self.shape[0], accepts, origin, weights)
+        return accept_slices(slices, accepts, origin, weights)
 
     def samples(
         self,
