@@ -11,6 +11,7 @@ from outweigh.protocols import Array, Samples
 from outweigh.pruning import pruned_rows, pruning_radius_sq
 from outweigh.samples import Rows
 from outweigh.samples.dense import INFINITE
+from outweigh.samples.rows import Affine
 
 __all__ = [
     "Prepared",
@@ -127,7 +128,10 @@ def prepare(
     centre : ndarray of shape (len(standardizer.columns),)
         In the units of X; rows far from it may be pruned, see `without_pruned`.
     """
-    samples = rows.samples(standardizer.view, standardizer.columns.size, standardizer)
+    affine = None
+    if standardizer.whitener is None:
+        affine = Affine(standardizer.columns, standardizer.origin, standardizer.scale)
+    samples = rows.samples(standardizer.view, standardizer.columns.size, affine)
     anchor = standardizer.standardize(centre[None, :])[0]
     radius_sq = pruning_radius_sq(float(sample_weight.sum()), max(samples.n_features, 1))
     far = samples.squared_distances(anchor, radius_sq, sample_weight)

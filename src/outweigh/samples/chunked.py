@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +19,7 @@ from outweigh.samples.chunked_memory import (
 from outweigh.samples.chunks import Chunks
 from outweigh.samples.dense import DenseSamples, kurtosis_spacing
 from outweigh.samples.kernels import Transform
-from outweigh.samples.matrices import ArrayMoment, LazyMoment, subtract_reference
+from outweigh.samples.matrices import ArrayMoment, LazyMoment
 from outweigh.samples.passes import Passes
 
 __all__ = ["ChunkedSamples"]
@@ -86,11 +87,7 @@ class ChunkedSamples:
         if not self._holds_pairs:
             size = max(1, self.chunks.budget // (16 * self.n_features))
             return LazyMoment(self, weights, centre, reference, size)
-        array = sums.second.copy()
-        if centre is not None:
-            array -= np.multiply.outer(centre, centre)
-        subtract_reference(array, reference, np.arange(self.n_features))
-        return ArrayMoment(array)
+        return ArrayMoment.of(sums.second.copy(), centre, reference)
 
     def quadratic(self, form: Form, drift: Array | None = None) -> Array:
         """Return x_i'Zx_i - x_i'b for every row."""
@@ -141,7 +138,7 @@ class ChunkedSamples:
         """Return some rows alone, in the order they have, huge values clipped."""
         if rows.size and self._rows.missing(rows).size == 0:
             return DenseSamples(self._rows.take(np.sort(rows)))
-        keep, clipped = self._passes.only(rows).keep, kernels.Clipped(self.transform)
+        keep, clipped = self._passes.only(rows).keep, partial(kernels.clipped, self.transform)
         columns = self._columns.of_rows(np.sort(rows))
         return ChunkedSamples(self.chunks, self.n_features, clipped, keep, _columns=columns)
 
@@ -185,7 +182,7 @@ class ChunkedSamples:
         """Return the same rows with every column divided by its factor; what is known stays so."""
         return replace(
             self,
-            transform=kernels.Divided(self.transform, factor),
+            transform=partial(kernels.divided, self.transform, factor),
             _moments=self._moments.divided(factor, kurtosis_spacing(self.n_features)),
             _columns=self._columns.divided(factor),
             _rows=self._rows.divided(factor),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -54,7 +55,7 @@ class ChunkedRows:
         varies = counts > 0
         constant = float(np.abs(first[~varies] @ direction[~varies]))
         if constant > _SWAMPING * float(np.median(np.abs(keys - np.median(keys)))):
-            keys = self.map(_Along(np.where(varies, direction, 0.0)))
+            keys = self.map(partial(_along, np.where(varies, direction, 0.0)))
         return Overview(first, varies, keys)
 
     def take(self, indices: Indices) -> Array:
@@ -163,12 +164,8 @@ class ChunkedRows:
         return np.concatenate([[0], np.cumsum(self.chunks.sizes)]).astype(np.intp)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Along:
-    direction: Array
-
-    def __call__(self, rows: Array) -> Array:
-        return rows @ self.direction
+def _along(direction: Array, rows: Array) -> Array:
+    return rows @ direction
 
 
 def is_dask(X: object) -> bool:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -11,10 +13,10 @@ from numpy.typing import NDArray
 
 from outweigh.forms import Form
 from outweigh.protocols import Array, Indices, MomentMatrix, Reference
-from outweigh.samples.matrices import ArrayMoment, Block, LazyMoment, subtract_reference
+from outweigh.samples.matrices import ArrayMoment, Block, LazyMoment
 from outweigh.samples.second_moment import SecondMoments, block_rows, second_moment
 
-__all__ = ["INFINITE", "DenseMoment", "DenseSamples", "kurtosis_spacing", "median_kurtosis"]
+__all__ = ["INFINITE", "DenseSamples", "kurtosis_spacing", "median_kurtosis"]
 
 INFINITE = 1e100
 """Values beyond it, in units of the noise, are as good as infinite."""
@@ -115,7 +117,9 @@ class DenseSamples:
         """
         if centred and mean is None:
             mean = self.mean(weights)
-        lazy = DenseMoment(self, weights, mean if centred else None, reference, _BLOCK_SIZE)
+        mean = mean if centred else None
+        root = partial(self._root, weights, mean) if self.n_samples < self.n_features else None
+        lazy = LazyMoment(self, weights, mean, reference, _BLOCK_SIZE, root=root)
         known = None
         if rounded:
             known = self._known.find(weights)
@@ -126,9 +130,7 @@ class DenseSamples:
         elif self.remembers_moments:
             known = self._known.get(self.array, weights)
         found = second_moment(self.array, weights, np.float64) if known is None else known.copy()
-        array = np.asarray(found, dtype=np.float64)
-        self._finish(array, lazy.mean, reference)
-        return ArrayMoment(array, lazy)
+        return ArrayMoment.of(np.asarray(found, dtype=np.float64), mean, reference, lazy)
 
     @property
     def remembers_moments(self) -> bool:
@@ -139,22 +141,20 @@ class DenseSamples:
             return False
         return 4 * self.n_features <= self.n_samples and self._holds(1, np.float64)
 
-    def _rounded_moment(self, lazy: DenseMoment) -> DenseMoment:
+    def _rounded_moment(self, lazy: LazyMoment) -> LazyMoment:
         """Return the same matrix with blocks in float32."""
         if self._holds(2, np.float32):
             second = self._rounded.get(self.array, lazy.weights)
-            largest = float(np.diagonal(second).max())
-            lazy = replace(lazy, second=second)
+            rounded, largest = partial(_rounded_rows, second, lazy.mean), np.diagonal(second).max()
         else:
-            scaled = self.root(lazy.weights, lazy.mean, np.float32)
-            largest = float(np.einsum("ij,ij->j", scaled, scaled).max())
-            lazy = replace(lazy, scaled=scaled)
-        largest += float(np.max(np.abs(lazy.reference)))
-        return replace(lazy, rounding=_SINGLE_ROUNDING * largest)
+            root = self._root(lazy.weights, lazy.mean, np.float32)
+            rounded, largest = partial(_tiles, root), np.einsum("ij,ij->j", root, root).max()
+        largest = float(largest) + float(np.max(np.abs(lazy.reference)))
+        return replace(lazy, rounded=rounded, rounding=_SINGLE_ROUNDING * largest)
 
-    def root(
-        self, weights: Array, mean: Array | None, dtype: type[np.floating]
-    ) -> NDArray[np.floating]:
+    def _root(
+        self, weights: Array, mean: Array | None, dtype: type[np.floating] = np.float64
+    ) -> NDArray[Any]:
         """Return the rows, less a mean if there is one, times the roots of their weights."""
         root = np.empty(self.array.shape, dtype=dtype)
         for rows in self._chunks():
@@ -163,14 +163,6 @@ class DenseSamples:
             scale = np.sqrt(weights[rows, None])
             np.multiply(part, scale, out=root[rows], dtype=np.float64, casting="same_kind")
         return root
-
-    def _finish(self, array: Array, mean: Array | None, reference: Reference) -> None:
-        """Turn M_w into S_w - R or M_w - R in place."""
-        if mean is not None:
-            for start in range(0, self.n_features, _BLOCK_SIZE):
-                rows = slice(start, start + _BLOCK_SIZE)
-                array[rows] -= mean[rows, None] * mean
-        subtract_reference(array, reference, np.arange(self.n_features))
 
     def moment_rows(self, weights: Array, indices: Indices) -> Array:
         """Return the named rows of X'diag(w)X."""
@@ -317,63 +309,25 @@ class DenseSamples:
         return DenseSamples(self.array / factor, self.memory_budget)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class DenseMoment(LazyMoment):
-    """The moments of rows in memory on demand, in blocks that may be rounded to float32.
+def _rounded_rows(second: NDArray[np.floating], mean: Array | None) -> Iterator[Block]:
+    """Yield M - mu mu' by rows, few enough for what is subtracted to stay in cache."""
+    short = None if mean is None else mean.astype(second.dtype)
+    for start in range(0, second.shape[0], _ROUNDED_ROWS):
+        rows = slice(start, start + _ROUNDED_ROWS)
+        block = second[rows].copy()
+        if short is not None:
+            block -= short[rows, None] * short
+        yield start, 0, block
 
-    Parameters
-    ----------
-    source, weights, mean, reference, block_size
-        As for `LazyMoment`.
-    second : ndarray of shape (d, d), optional
-        X'diag(w)X in float32, to read blocks off; shared, so never written to.
-    scaled : ndarray of shape (n, d), optional
-        Or centred rows times the roots of their weights in float32, to multiply them from.
-    rounding : float
-        By how much an entry of such a block may be off.
-    """
 
-    source: DenseSamples
-    second: NDArray[np.floating] | None = None
-    scaled: NDArray[np.floating] | None = None
-    rounding: float = 0.0
-
-    def blocks(self) -> Iterator[Block]:
-        """Yield blocks of rows, or square tiles on and above the diagonal."""
-        if self.second is not None:
-            return self._rounded_rows(self.second)
-        if self.scaled is not None:
-            return self._tiles(self.scaled)
-        return LazyMoment.blocks(self)
-
-    def _rounded_rows(self, second: NDArray[np.floating]) -> Iterator[Block]:
-        short = None if self.mean is None else self.mean.astype(second.dtype)
-        # Few rows at a time: what is subtracted is computed in cache.
-        for start in range(0, self.n_features, _ROUNDED_ROWS):
-            block = second[start : start + _ROUNDED_ROWS].copy()
-            rows = np.arange(start, start + block.shape[0])
-            if short is not None:
-                block -= short[rows, None] * short
-            subtract_reference(block, self.reference, rows)
-            yield start, 0, block
-
-    def _tiles(self, scaled: NDArray[np.floating]) -> Iterator[Block]:
-        d = self.n_features
-        for start in range(0, d, _TILE):
-            rows = np.arange(start, min(start + _TILE, d))
-            # A copy in order: it is multiplied with every strip to the right of it.
-            left = np.array(scaled[:, rows[0] : rows[-1] + 1].T, order="C")
-            for column in range(start, d, _TILE):
-                block = left @ scaled[:, column : column + _TILE]
-                subtract_reference(block, self.reference, rows, column)
-                yield start, column, block
-
-    def factor(self) -> tuple[Array, float] | None:
-        """Return (Y, c) with A = Y'Y - c I, where rows are fewer than features and R = c I."""
-        if self.source.n_samples >= self.n_features or np.ndim(self.reference) > 0:
-            return None
-        root = self.source.root(self.weights, self.mean, np.float64)
-        return np.asarray(root, dtype=np.float64), float(self.reference)
+def _tiles(root: NDArray[np.floating]) -> Iterator[Block]:
+    """Yield Y'Y in square tiles on and above the diagonal."""
+    d = root.shape[1]
+    for start in range(0, d, _TILE):
+        # A copy in order: it is multiplied with every strip to the right of it.
+        left = np.array(root[:, start : start + _TILE].T, order="C")
+        for column in range(start, d, _TILE):
+            yield start, column, left @ root[:, column : column + _TILE]
 
 
 def kurtosis_spacing(n_features: int) -> int:

@@ -7,7 +7,6 @@ the others take a block as it was read. All return (what is said of each row, su
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -20,14 +19,14 @@ from outweigh.samples.second_moment import second_moment
 
 __all__ = [
     "BadValue",
-    "Clipped",
-    "Divided",
     "Loader",
     "accepted",
     "added",
     "checked_rows",
+    "clipped",
     "columns",
     "distances",
+    "divided",
     "mapped_rows",
     "moment_sums",
     "on_samples",
@@ -45,30 +44,17 @@ Loader = tuple[NDArray[np.bool_] | None, Indices | None]
 """Which rows of a chunk count (None: all), and which of those hold zeros instead of values."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Clipped:
-    """A transform followed by the clipping of huge values."""
-
-    transform: Transform | None
-
-    def __call__(self, rows: NDArray[np.floating]) -> Array:
-        """Return the transformed rows."""
-        found = rows if self.transform is None else self.transform(rows)
-        return np.asarray(np.clip(found, -INFINITE, INFINITE), dtype=np.float64)
+def clipped(transform: Transform | None, rows: NDArray[np.floating]) -> Array:
+    """Return rows after a transform, huge values clipped."""
+    found = rows if transform is None else transform(rows)
+    return np.asarray(np.clip(found, -INFINITE, INFINITE), dtype=np.float64)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Divided:
-    """A transform followed by the division of each column by a factor."""
-
-    transform: Transform | None
-    factor: Array
-
-    def __call__(self, rows: NDArray[np.floating]) -> Array:
-        """Return the transformed rows."""
-        found = rows if self.transform is None else self.transform(rows)
-        with np.errstate(over="ignore"):
-            return np.asarray(found / self.factor, dtype=np.float64)
+def divided(transform: Transform | None, factor: Array, rows: NDArray[np.floating]) -> Array:
+    """Return rows after a transform, every column divided by a factor."""
+    found = rows if transform is None else transform(rows)
+    with np.errstate(over="ignore"):
+        return np.asarray(found / factor, dtype=np.float64)
 
 
 def on_samples(

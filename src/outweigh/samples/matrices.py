@@ -6,7 +6,7 @@ Both are X'diag(w)X - mu mu' - R for weights w of sum one. See `MomentMatrix` in
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -44,6 +44,23 @@ class ArrayMoment:
 
     array: Array
     source: MomentMatrix | None = None
+
+    @classmethod
+    def of(
+        cls,
+        array: Array,
+        mean: Array | None,
+        reference: Reference,
+        source: MomentMatrix | None = None,
+    ) -> ArrayMoment:
+        """Return M - mu mu' - R, made of M in place."""
+        if mean is not None:
+            # Some rows at a time: an outer product as a whole would be another such array.
+            for start in range(0, mean.size, _BLOCK_ROWS):
+                rows = slice(start, start + _BLOCK_ROWS)
+                array[rows] -= mean[rows, None] * mean
+        subtract_reference(array, reference, np.arange(array.shape[0]))
+        return cls(array, source)
 
     @property
     def n_features(self) -> int:
@@ -102,7 +119,7 @@ class MomentSource(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LazyMoment:
-    """X'diag(w)X - mu mu' - R computed on demand; no d x d array exists.
+    """X'diag(w)X - mu mu' - R computed on demand; no d x d array in double precision exists.
 
     Parameters
     ----------
@@ -113,6 +130,12 @@ class LazyMoment:
     reference : float or ndarray
     block_size : int
         Rows of the matrix computed at once.
+    rounded : callable, optional
+        Yields X'diag(w)X - mu mu' in rounded blocks; they are exact without it.
+    rounding : float
+        By how much their entries may be off.
+    root : callable, optional
+        Makes rows Y, fewer than features, with X'diag(w)X - mu mu' = Y'Y.
     """
 
     source: MomentSource
@@ -120,19 +143,23 @@ class LazyMoment:
     mean: Array | None
     reference: Reference
     block_size: int
+    rounded: Callable[[], Iterator[Block]] | None = None
+    rounding: float = 0.0
+    root: Callable[[], Array] | None = None
 
     @property
     def n_features(self) -> int:
         """Its dimension d."""
         return self.source.n_features
 
-    @property
-    def rounding(self) -> float:
-        """None: blocks are summed in double precision."""
-        return 0.0
-
     def blocks(self) -> Iterator[Block]:
-        """Yield blocks of `block_size` rows; a pass each where rows are read in passes."""
+        """Yield rounded blocks, or exact rows, a pass for each block where they are in chunks."""
+        if self.rounded is not None:
+            for row, column, block in self.rounded():
+                rows = np.arange(row, row + block.shape[0])
+                subtract_reference(block, self.reference, rows, column)
+                yield row, column, block
+            return
         for start in range(0, self.n_features, self.block_size):
             stop = min(start + self.block_size, self.n_features)
             yield start, 0, self.rows(np.arange(start, stop))
@@ -155,15 +182,14 @@ class LazyMoment:
     def restrict(self, indices: Indices) -> Array:
         """Return the block on the named coordinates."""
         block = self.source.moment_block(self.weights, indices)
-        if self.mean is not None:
-            block -= np.multiply.outer(self.mean[indices], self.mean[indices])
-        local = restrict_reference(self.reference, indices)
-        subtract_reference(block, local, np.arange(indices.size))
-        return block
+        mean = None if self.mean is None else self.mean[indices]
+        return ArrayMoment.of(block, mean, restrict_reference(self.reference, indices)).array
 
     def factor(self) -> tuple[Array, float] | None:
-        """Return None: no factor is known."""
-        return None
+        """Return (Y, c) with A = Y'Y - c I and fewer rows in Y than features, if known."""
+        if self.root is None or np.ndim(self.reference) > 0:
+            return None
+        return self.root(), float(self.reference)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -83,28 +83,13 @@ class Accepted:
         return cls(shift, float(kept), float(total), shares)
 
 
-class Affine(Protocol):
-    """A transform z = (x[columns] - origin) / scale, then z W where there is a whitener W."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Affine:
+    """A transform z = (x[columns] - origin) / scale."""
 
-    @property
-    def columns(self) -> Indices:
-        """The columns that are used."""
-        ...
-
-    @property
-    def origin(self) -> Array:
-        """What is subtracted from them."""
-        ...
-
-    @property
-    def scale(self) -> Array:
-        """What they are divided by."""
-        ...
-
-    @property
-    def whitener(self) -> Array | None:
-        """The matrix that rows are multiplied by at last, if any."""
-        ...
+    columns: Indices
+    origin: Array
+    scale: Array
 
 
 class Rows(Protocol):

@@ -19,7 +19,7 @@ from outweigh.forms import Form
 from outweigh.protocols import Array, Indices, MomentMatrix, Reference
 from outweigh.samples.chunks import GATHERED_BYTES
 from outweigh.samples.dense import INFINITE, DenseSamples, kurtosis_spacing, median_kurtosis
-from outweigh.samples.matrices import ArrayMoment, LazyMoment, subtract_reference
+from outweigh.samples.matrices import ArrayMoment, LazyMoment
 
 __all__ = ["SparseSamples", "dense_budget", "row_slices"]
 
@@ -101,11 +101,7 @@ class SparseSamples:
         if 8 * self.n_features**2 > max(_SMALL_MATRIX, self._budget):
             size = max(1, self._budget // (16 * self.n_features))
             return LazyMoment(self, weights, mean, reference, size)
-        array = self._second(weights)
-        if mean is not None:
-            _subtract_outer(array, mean, mean)
-        subtract_reference(array, reference, np.arange(self.n_features))
-        return ArrayMoment(array)
+        return ArrayMoment.of(self._second(weights), mean, reference)
 
     def quadratic(self, form: Form, drift: Array | None = None) -> Array:
         """Return x_i'Zx_i - x_i'b for every row."""

@@ -97,7 +97,7 @@ class SparseRows:
         Origin and scale are applied implicitly. What is not sparse after the transform, or would
         lose digits so, is made dense a slice at a time.
         """
-        if affine is not None and affine.whitener is None:
+        if affine is not None:
             shift = affine.origin / affine.scale
             if np.all(np.abs(shift) <= _FAR):
                 return SparseSamples(_divided(self.matrix, affine.columns, affine.scale), shift)
