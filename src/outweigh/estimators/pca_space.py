@@ -14,8 +14,7 @@ from outweigh.forms import Form
 from outweigh.protocols import Array, Indices, Samples
 from outweigh.pruning import midmean, pruned_rows
 from outweigh.samples import Rows
-from outweigh.samples.dense import INFINITE
-from outweigh.samples.span import column_energy, in_memory, in_span
+from outweigh.samples.dense import INFINITE, column_energy, in_memory, in_span
 from outweigh.scaling import looks_unit_noise, robust_scales, sorted_columns
 from outweigh.separation import Cut, weighted_quantile
 

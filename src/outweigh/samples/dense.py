@@ -8,15 +8,24 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import scipy.linalg
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from outweigh.forms import Form
-from outweigh.protocols import Array, Indices, MomentMatrix, Reference
+from outweigh.protocols import Array, Indices, MomentMatrix, Reference, Samples
 from outweigh.samples.matrices import ArrayMoment, Block, LazyMoment
 from outweigh.samples.second_moment import SecondMoments, block_rows, second_moment
 
-__all__ = ["INFINITE", "DenseSamples", "kurtosis_spacing", "median_kurtosis"]
+__all__ = [
+    "INFINITE",
+    "DenseSamples",
+    "column_energy",
+    "in_memory",
+    "in_span",
+    "kurtosis_spacing",
+    "median_kurtosis",
+]
 
 INFINITE = 1e100
 """Values beyond it, in units of the noise, are as good as infinite."""
@@ -26,6 +35,8 @@ INFINITE = 1e100
 _TIMES_X = 2
 _ALWAYS = 64 * 2**20
 _BLOCK_SIZE = 512
+# Directions weaker than this share of the strongest are rounding.
+_RANK_RTOL = 1e-10
 # Rows read at once of a matrix in float32, and the sides of a tile of one that is not held.
 _ROUNDED_ROWS, _TILE = 256, 1024
 # Values combined at once where a temporary of the size of X would be wasteful: they stay in cache.
@@ -339,3 +350,57 @@ def median_kurtosis(second: Array, fourth: Array) -> float:
     """Return the median kurtosis, given central moments; 3 where nothing varies."""
     varying = second > 0
     return float(np.median(fourth[varying] / second[varying] ** 2)) if varying.any() else 3.0
+
+
+def in_memory(samples: Samples) -> DenseSamples:
+    """Return samples of few rows and many columns in memory, or say that they do not fit."""
+    held = samples.at_hand()
+    if isinstance(held, DenseSamples):
+        return held
+    raise ValueError(
+        f"X: {samples.n_samples} rows of {samples.n_features} columns do not fit the memory that "
+        "may be gathered, as fewer rows than columns must; raise outweigh.gathered-bytes in the "
+        "configuration of Dask, or drop columns"
+    )
+
+
+def in_span(samples: DenseSamples, sample_weight: Array) -> tuple[DenseSamples, Array]:
+    """Return the rows in an orthonormal basis of their span, and that basis.
+
+    Exact: second moments in these coordinates have the same nonzero eigenvalues. Costs the n x n
+    Gram matrix and no d x d array.
+
+    Parameters
+    ----------
+    samples : DenseSamples
+    sample_weight : ndarray of shape (n,)
+        Where it is 0 the row does not count for the span.
+
+    Returns
+    -------
+    coordinates : DenseSamples
+        n rows of as many columns as the rank.
+    basis : ndarray of shape (d, rank)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> coordinates, basis = in_span(DenseSamples(np.array([[3.0, 0.0, 4.0]])), np.ones(1))
+    >>> abs(coordinates.array), basis.shape
+    (array([[5.]]), (3, 1))
+    """
+    rows = samples.array[sample_weight > 0]
+    gram = rows @ rows.T
+    values, vectors = scipy.linalg.eigh(gram)
+    kept = values > _RANK_RTOL * max(float(values[-1]), np.finfo(float).tiny)
+    values, vectors = values[kept][::-1], vectors[:, kept][:, ::-1]
+    # Orthonormal up to the squared condition number; one QR step makes it exact.
+    basis = np.linalg.qr(rows.T @ (vectors / np.sqrt(values)))[0]
+    return DenseSamples(samples.array @ basis), basis
+
+
+def column_energy(samples: DenseSamples, weights: Array) -> Array:
+    """Return sum_l (S_w)_jl^2 for every column j, through the n x n Gram matrix."""
+    root = np.sqrt(weights)[:, None] * (samples.array - samples.mean(weights))
+    gram = root @ root.T
+    return np.asarray(np.einsum("ij,ij->j", root, gram @ root))
