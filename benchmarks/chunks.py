@@ -82,14 +82,14 @@ def constants(repeats: int) -> dict[str, float]:
     weights = np.full(n, 1.0 / n)
     own = [((None, None), weights)]
     mean, moments = (added, None, (DenseSamples.mean,)), (moment_sums, None, (True, 7))
-    reading = best_wall(repeats, lambda: list(whole.scan(on_samples, mean, own, "a mean")))
-    multiplying = best_wall(repeats, lambda: list(whole.scan(on_samples, moments, own, "moments")))
+    reading = best_wall(repeats, lambda: whole.scan(on_samples, mean, own, "a mean"))
+    multiplying = best_wall(repeats, lambda: whole.scan(on_samples, moments, own, "moments"))
     fitted = RobustSparseMean(10, contamination=CONTAMINATION).fit(X[:10_000])
     scoring = best_wall(repeats, lambda: fitted.reweighted_mean(X))
     small = DaskChunks.of(da.zeros((1000, 2), chunks=(1, 2)))
     tiny = [((None, None), np.ones(1)) for _ in range(1000)]
     with dask.config.set(scheduler="threads"):
-        tasks = best_wall(repeats, lambda: list(small.scan(on_samples, mean, tiny, "nothing")))
+        tasks = best_wall(repeats, lambda: small.scan(on_samples, mean, tiny, "nothing"))
     return {
         "bytes a second": X.nbytes / reading,
         "multiplications a second": n * d * d / (multiplying - reading),

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -99,7 +99,6 @@ class MomentMatrix(Protocol):
         ...
 
 
-@runtime_checkable
 class Samples(Protocol):
     """The rows of X, seen only through reductions over them."""
 

@@ -69,11 +69,12 @@ class ChunkedRows:
             own[i] = (positions[chunk_of == i] - starts[i],)
         found = np.empty((positions.size, self.chunks.n_features))
         width = 8 * self.chunks.n_features
-        for i, said in self.chunks.scan(
-            kernels.some_rows, (), own, f"{positions.size} rows", bytes_per_row=width, only=only
-        ):
-            if i >= 0:
-                found[chunk_of == i] = kernels.refuse_bad(said, i, int(starts[i]))
+
+        def put(i: int, said: Array | kernels.BadValue) -> None:
+            found[chunk_of == i] = kernels.refuse_bad(said, i, int(starts[i]))
+
+        purpose = f"{positions.size} rows"
+        self.chunks.scan(kernels.some_rows, (), own, purpose, put, bytes_per_row=width, only=only)
         return found
 
     def select(self, mask: NDArray[np.bool_]) -> ChunkedRows:
@@ -97,12 +98,12 @@ class ChunkedRows:
             return ChunkedRows(self.chunks.derived(kernels.checked_rows, (), own, (sizes, d)))
         found = np.empty((indices.size, d))
         width = -(-n_bytes // max(int(starts[-1]), 1))
+
+        def put(i: int, said: Array) -> None:
+            found[bounds[i] : bounds[i + 1]] = said
+
         purpose = f"finite values, {indices.size} rows"
-        for i, said in self.chunks.scan(
-            kernels.checked_rows, (), own, purpose, bytes_per_row=width
-        ):
-            if i >= 0:
-                found[bounds[i] : bounds[i + 1]] = said
+        self.chunks.scan(kernels.checked_rows, (), own, purpose, put, bytes_per_row=width)
         return ArrayRows(found)
 
     def accept(self, accepts: Accepts, origin: Array, weights: Array | None) -> Accepted:
@@ -115,18 +116,14 @@ class ChunkedRows:
         lazy = self.chunks.lazily(accepts, weights)
         told = lazy is None
         mask = np.zeros(starts[-1] if told else 0, dtype=np.bool_)
-        sums: Sums = ()
-        for i, said in self.chunks.scan(
-            kernels.accepted,
-            (accepts, origin, told),
-            own,
-            "rows that are trusted",
-            bytes_per_row=int(told),
-        ):
-            if i < 0:
-                sums = said
-            elif told:
-                mask[starts[i] : starts[i + 1]] = said
+
+        def put(i: int, said: NDArray[np.bool_]) -> None:
+            mask[starts[i] : starts[i + 1]] = said
+
+        shared, purpose = (accepts, origin, told), "rows that are trusted"
+        sums = self.chunks.scan(
+            kernels.accepted, shared, own, purpose, put if told else None, bytes_per_row=int(told)
+        )
         # What is lazy holds the weights already.
         return Accepted.of(sums, mask if told else lazy, weights if told else None)
 
@@ -150,12 +147,11 @@ class ChunkedRows:
         if self.keep is not None:
             keeps = list(np.split(self.keep, self._starts[1:-1]))
         parts: list[Array] = []
-        sums: Sums = ()
-        for i, said in self.chunks.scan(kernel, shared, [(keep,) for keep in keeps], purpose):
-            if i < 0:
-                sums = said
-            else:
-                parts.append(kernels.refuse_bad(said, i, int(self._starts[i])))
+
+        def put(i: int, said: Array | kernels.BadValue) -> None:
+            parts.append(kernels.refuse_bad(said, i, int(self._starts[i])))
+
+        sums = self.chunks.scan(kernel, shared, [(keep,) for keep in keeps], purpose, put)
         return np.concatenate(parts), sums
 
     @property

@@ -69,19 +69,19 @@ class Passes:
         bounds = self.bounds
         # As many partial sums may exist at once as fit the budget, at most 16.
         lanes = int(np.clip(self.chunks.budget // (8 * max(self.n_features, 1) ** 2), 1, 16))
-        sums: Sums = ()
-        for i, said in self.chunks.scan(
+
+        def put(i: int, said: Array) -> None:
+            found[bounds[i] : bounds[i + 1]] = said
+
+        sums = self.chunks.scan(
             kernels.on_samples,
             (kernel, self.transform, arguments),
             self.own(weights),
             purpose,
+            None if shape is None else put,
             lanes=lanes,
             bytes_per_row=0 if shape is None else 8 * int(np.prod(shape)),
-        ):
-            if i < 0:
-                sums = said
-            elif shape is not None:
-                found[bounds[i] : bounds[i + 1]] = said
+        )
         return found, sums
 
     def whole_rows(self, rows: Indices) -> Array:
