@@ -17,7 +17,8 @@ from benchmarks.tables import show
 from outweigh import RobustMean, RobustSparseMean
 from outweigh.samples.chunks import SlicedChunks
 from outweigh.samples.dask_chunks import DaskChunks
-from outweigh.samples.kernels import mean, moment_sums
+from outweigh.samples.dense import DenseSamples
+from outweigh.samples.kernels import added, moment_sums, on_samples
 
 CONTAMINATION = 0.1
 # The rows of the comparison take 160 MB: room for the columns of a working set, not for all.
@@ -80,16 +81,15 @@ def constants(repeats: int) -> dict[str, float]:
     whole = SlicedChunks(X, (n,))
     weights = np.full(n, 1.0 / n)
     own = [((None, None), weights)]
-    reading = best_wall(repeats, lambda: list(whole.scan(mean, (None,), own, "a mean")))
-    multiplying = best_wall(
-        repeats, lambda: list(whole.scan(moment_sums, (None, True, 7), own, "moments"))
-    )
+    mean, moments = (added, None, (DenseSamples.mean,)), (moment_sums, None, (True, 7))
+    reading = best_wall(repeats, lambda: whole.scan(on_samples, mean, own, "a mean"))
+    multiplying = best_wall(repeats, lambda: whole.scan(on_samples, moments, own, "moments"))
     fitted = RobustSparseMean(10, contamination=CONTAMINATION).fit(X[:10_000])
     scoring = best_wall(repeats, lambda: fitted.reweighted_mean(X))
     small = DaskChunks.of(da.zeros((1000, 2), chunks=(1, 2)))
     tiny = [((None, None), np.ones(1)) for _ in range(1000)]
     with dask.config.set(scheduler="threads"):
-        tasks = best_wall(repeats, lambda: list(small.scan(mean, (None,), tiny, "nothing")))
+        tasks = best_wall(repeats, lambda: small.scan(on_samples, mean, tiny, "nothing"))
     return {
         "bytes a second": X.nbytes / reading,
         "multiplications a second": n * d * d / (multiplying - reading),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -12,21 +11,15 @@ from outweigh.norms import KyFan, LargestEntries, RowwiseLargest
 from outweigh.protocols import (
     Array,
     Evaluation,
-    Foresight,
     Indices,
-    LocatingNorm,
     Maximum,
     MomentMatrix,
     Norm,
     Reference,
     Samples,
-    Span,
     Survey,
 )
-from outweigh.samples.dense import DenseSamples
-from outweigh.samples.matrices import apply_reference, restrict_reference
-from outweigh.samples.screened import deflated
-from outweigh.selection import top_k_indices
+from outweigh.samples.matrices import Deflated, restrict_reference
 
 __all__ = ["MomentObjective", "mean", "pca", "sparse_mean", "sparse_pca"]
 
@@ -52,8 +45,6 @@ class MomentObjective:
         What clean data looks like: a scalar times I, a diagonal, or a matrix.
     removed : ndarray of shape (d, r), optional
         Orthonormal directions taken out: the norm then sees A - U (U'AU) U'.
-    single_precision : bool, default=False
-        Sum the moment matrix in float32.
     full_precision : bool, default=False
         Sum full passes in float64 however large: for who needs the whole matrix in float64 later,
         from samples that remember it.
@@ -73,19 +64,20 @@ class MomentObjective:
     centred: bool
     reference: Reference = 1.0
     removed: Array | None = None
-    single_precision: bool = False
     full_precision: bool = False
 
-    def moment(self, weights: Array, weighted_mean: Array | None = None) -> MomentMatrix:
+    def moment(
+        self, weights: Array, weighted_mean: Array | None = None, *, rounded: bool = False
+    ) -> MomentMatrix:
         """Return the matrix T(w) - R, with the removed directions taken out."""
         matrix = self.samples.moment(
             weights,
             centred=self.centred,
             reference=self.reference,
             mean=weighted_mean,
-            single_precision=self.single_precision,
+            rounded=rounded,
         )
-        return matrix if self.removed is None else deflated(matrix, self.removed)
+        return matrix if self.removed is None else Deflated.of(matrix, self.removed)
 
     def evaluate(self, weights: Array) -> Evaluation:
         """Return value, subgradient and the form behind it at `weights`."""
@@ -108,40 +100,23 @@ class MomentObjective:
 
     def verify(self, weights: Array) -> Maximum:
         """Return the value over all features and the form that attains it."""
-        return self._maximum(self.norm.maximize(self._full_pass().moment(weights)))
+        return self._maximum(self.norm.maximize(self._full_moment(weights)))
 
-    def survey(self, weights: Array, n_coordinates: int, levels: Sequence[float] = ()) -> Survey:
+    def survey(self, weights: Array, n_coordinates: int) -> Survey:
         """Return the value over all features, and the features that carry it.
 
-        These are the rows of the maximiser, or those next in line if it has few, and the
-        `n_coordinates` features with most energy in those rows. A large pass runs in single
-        precision; what it finds is read again in double. With `levels`, also the energies of all
-        rows, see `LocatingNorm`.
+        A large pass runs in single precision; what it finds is read again in double.
         """
-        matrix = self._full_pass().moment(weights)
-        energy: Array | None = None
-        own: Array | None = None
-        by_row: Array | None = None
-        n_rows = 0
-        if isinstance(self.norm, LocatingNorm):
-            seen = self.norm.inspect(matrix, n_coordinates, levels)
-            found, by_row = self._maximum(seen.maximum), seen.by_row
-            energy, n_rows = np.square(seen.values).sum(axis=0), seen.rows.size
-            coordinates = np.union1d(seen.rows, top_k_indices(energy, n_coordinates))
-            own = np.zeros_like(energy)
-            own[seen.rows] = np.square(seen.values[np.arange(n_rows), seen.rows])
-            energy = energy - own
-            # As Gaussian noise would rank them: what is brought along early decides nothing.
-            likely = np.argsort(-(energy + own / 2.0), kind="stable")
-            self.samples.foresee(Foresight(columns=likely))
-        else:
-            found = self._maximum(self.norm.maximize(matrix))
-            along = np.square(found.form.directions) @ np.abs(found.form.strengths)
-            coordinates = top_k_indices(along, n_coordinates)
-        if self.removed is not None:
-            # What was taken out must stay out: a working set holds its features too.
-            coordinates = np.union1d(coordinates, np.flatnonzero(self.removed.any(axis=1)))
-        return Survey(found.value, found.form, coordinates, energy, own, n_rows, by_row)
+        found = self.norm.survey(self._full_moment(weights), n_coordinates)
+        if self.removed is None or found.coordinates is None:
+            return found
+        # What was taken out must stay out: a working set holds its features too.
+        taken_out = np.flatnonzero(self.removed.any(axis=1))
+        return replace(
+            found,
+            form=found.form.without(self.removed),
+            coordinates=np.union1d(found.coordinates, taken_out),
+        )
 
     def _maximum(self, found: Maximum) -> Maximum:
         """Return the maximum with its form blind to the removed directions."""
@@ -149,10 +124,12 @@ class MomentObjective:
             return found
         return replace(found, form=found.form.without(self.removed))
 
-    def _full_pass(self) -> MomentObjective:
-        work = self.samples.n_samples * self.n_features**2
-        large = work > _SINGLE_PRECISION_ABOVE
-        return replace(self, single_precision=large and not self.full_precision)
+    def _full_moment(self, weights: Array) -> MomentMatrix:
+        """Return the matrix for a norm that reads all of it once."""
+        large = self.samples.n_samples * self.n_features**2 > _SINGLE_PRECISION_ABOVE
+        # Eigenvectors come of many products, for which blocks are no help.
+        rounded = large and not self.full_precision and not isinstance(self.norm, KyFan)
+        return self.moment(weights, rounded=rounded)
 
     def restrict(self, coordinates: Indices) -> MomentObjective:
         """Return the same objective on the named columns only."""
@@ -167,19 +144,6 @@ class MomentObjective:
             reference=restrict_reference(self.reference, coordinates),
             removed=removed,
         )
-
-    def restrict_to(self, span: Span) -> MomentObjective:
-        """Return the same objective on the projections of the rows onto a span only."""
-        if self.removed is not None:
-            raise ValueError("directions were taken out; restrict to features instead")
-        reference = self.reference
-        if np.ndim(reference) > 0:
-            reference = span.basis.T @ apply_reference(reference, span.basis)
-        return replace(self, samples=DenseSamples(span.projected), reference=reference)
-
-    def without(self, basis: Array) -> MomentObjective:
-        """Return the residual objective with the orthonormal columns of `basis` taken out."""
-        return replace(self, removed=basis)
 
 
 def sparse_mean(samples: Samples, n_nonzero: int, reference: Reference = 1.0) -> MomentObjective:

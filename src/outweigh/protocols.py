@@ -8,10 +8,10 @@ these and imports none of the others.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,66 +20,24 @@ from outweigh.forms import Form
 
 __all__ = [
     "Array",
-    "Callback",
     "Evaluation",
-    "Foresight",
-    "HeldMatrix",
     "Indices",
-    "Inspection",
-    "Iterate",
-    "LocatingNorm",
     "Maximum",
     "MomentMatrix",
     "Norm",
     "Objective",
-    "Reached",
     "Reference",
-    "Result",
     "Samples",
-    "ScreenedMatrix",
-    "Span",
     "Status",
     "StepRule",
     "Survey",
-    "SurveyableObjective",
-    "TiledMatrix",
     "Update",
-    "WeightSet",
-    "Workspace",
 ]
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 Reference = float | NDArray[np.float64]
 """What clean second moments look like: a scalar (times I), a diagonal, or a matrix."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Foresight:
-    """What is likely to be asked next, so that one reading of the rows can answer it too.
-
-    Attributes
-    ----------
-    radius_sq, weights : float and ndarray of shape (n,), optional
-        The moments of the rows within a squared radius, at these weights.
-    form, drift : Form and ndarray of shape (d,), optional
-        The value of a quadratic form at every row.
-    several : callable, optional
-        Makes several weights at which moments will be asked for; called only where reading the rows
-        once for all of them is worth it.
-    columns : ndarray of int, optional
-        Columns, the likeliest first.
-    rows : ndarray of int, optional
-        Whole rows.
-    """
-
-    radius_sq: float | None = None
-    weights: Array | None = None
-    form: Form | None = None
-    drift: Array | None = None
-    several: Callable[[], Sequence[Array]] | None = None
-    columns: Indices | None = None
-    rows: Indices | None = None
 
 
 class Status(Enum):
@@ -91,24 +49,32 @@ class Status(Enum):
     EXHAUSTED = "budget exhausted"
 
 
-@runtime_checkable
 class MomentMatrix(Protocol):
-    """A symmetric d x d matrix that may never exist as an array."""
+    """A symmetric d x d matrix that may never exist as an array.
+
+    It is read twice: as a whole, in `blocks`, which may be rounded, to find what matters; and what
+    matters by `rows`, `restrict` and `product`, which are exact.
+    """
 
     @property
     def n_features(self) -> int:
         """Its dimension d."""
         ...
 
-    def diagonal(self) -> NDArray[np.floating]:
-        """Return the diagonal, shape (d,)."""
+    @property
+    def rounding(self) -> float:
+        """By how much an entry of `blocks` may be off; 0 where they are exact."""
         ...
 
-    def row_blocks(self) -> Iterator[tuple[int, NDArray[np.floating]]]:
-        """Yield (first row, block of consecutive full rows) covering all rows in order."""
+    def blocks(self) -> Iterator[tuple[int, int, NDArray[np.floating]]]:
+        """Yield (first row, first column, block) until every entry was seen.
+
+        Either blocks of full rows, or tiles on and above the diagonal. A block that begins to the
+        right of the diagonal stands for its mirror image too.
+        """
         ...
 
-    def rows(self, indices: Indices) -> NDArray[np.floating]:
+    def rows(self, indices: Indices) -> Array:
         """Return the named full rows, shape (len(indices), d)."""
         ...
 
@@ -117,54 +83,14 @@ class MomentMatrix(Protocol):
         ...
 
     def restrict(self, indices: Indices) -> Array:
-        """Return the block on the named coordinates, as a float64 array."""
+        """Return the block on the named coordinates, a new array."""
+        ...
+
+    def factor(self) -> tuple[Array, float] | None:
+        """Return (Y, c) with A = Y'Y - c I and fewer rows in Y than features, if known."""
         ...
 
 
-@runtime_checkable
-class TiledMatrix(Protocol):
-    """A symmetric d x d matrix of which the part on and above the diagonal comes in tiles."""
-
-    @property
-    def n_features(self) -> int:
-        """Its dimension d."""
-        ...
-
-    def tiles(self) -> Iterator[tuple[int, int, NDArray[np.floating]]]:
-        """Yield (first row, first column, tile), tiles on the diagonal being whole."""
-        ...
-
-
-@runtime_checkable
-class ScreenedMatrix(MomentMatrix, Protocol):
-    """A moment matrix with a rounded copy that is quick to read as a whole.
-
-    What the copy leaves open within `rounding` is to be read off the matrix itself, whose `rows`,
-    `restrict` and `product` are exact.
-    """
-
-    @property
-    def screen(self) -> MomentMatrix | TiledMatrix:
-        """The copy."""
-        ...
-
-    @property
-    def rounding(self) -> float:
-        """By how much an entry of the copy may be off."""
-        ...
-
-
-@runtime_checkable
-class HeldMatrix(Protocol):
-    """A moment matrix that exists as an array."""
-
-    @property
-    def array(self) -> NDArray[np.floating]:
-        """The matrix, shape (d, d)."""
-        ...
-
-
-@runtime_checkable
 class Samples(Protocol):
     """The rows of X, seen only through reductions over them."""
 
@@ -189,9 +115,12 @@ class Samples(Protocol):
         centred: bool,
         reference: Reference = 0.0,
         mean: Array | None = None,
-        single_precision: bool = False,
+        rounded: bool = False,
     ) -> MomentMatrix:
-        """Return S_w - R (centred) or M_w - R."""
+        """Return S_w - R (centred) or M_w - R, for weights of sum one.
+
+        `mean` is mu_w where it is known; `rounded` allows `MomentMatrix.blocks` in float32.
+        """
         ...
 
     def quadratic(self, form: Form, drift: Array | None = None) -> Array:
@@ -218,12 +147,21 @@ class Samples(Protocol):
         """Return some rows alone, huge values clipped."""
         ...
 
-    def squared_distances(self, centre: Array, foresee: Foresight | None = None) -> Array:
-        """Return |x_i - centre|^2 for every row."""
+    def squared_distances(
+        self, centre: Array, within: float | None = None, weights: Array | None = None
+    ) -> Array:
+        """Return |x_i - centre|^2 for every row.
+
+        With `within` and `weights`, rows that are read in passes find in the same one the moments
+        at these weights of the rows within that squared radius, so that asking for them next costs
+        nothing.
+        """
         ...
 
-    def foresee(self, what: Foresight) -> None:
-        """Take note of what is likely to be asked next."""
+    def distances_and_quadratic(
+        self, centre: Array, form: Form, drift: Array | None = None
+    ) -> tuple[Array, Array]:
+        """Return `squared_distances` and `quadratic`, in one pass where rows are read in passes."""
         ...
 
     def rescaled(self, factor: Array) -> Samples:
@@ -252,20 +190,6 @@ class Maximum:
     attained: float
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Inspection:
-    """A norm's maximum, and full rows of the matrix in which its evidence lies.
-
-    ``by_row`` is the energy of each row off the diagonal, where the norm tells: at most the sum of
-    the largest squares that the norm counts of a row.
-    """
-
-    maximum: Maximum
-    rows: Indices
-    values: Array
-    by_row: Array | None = None
-
-
 class Norm(Protocol):
     """A norm on symmetric matrices, as a support function N(A) = max <Z, A>."""
 
@@ -273,19 +197,8 @@ class Norm(Protocol):
         """Return the value and a maximising form."""
         ...
 
-
-@runtime_checkable
-class LocatingNorm(Norm, Protocol):
-    """A norm that can tell in which features a matrix is large."""
-
-    def inspect(
-        self, matrix: MomentMatrix, n_rows: int, levels: Sequence[float] = ()
-    ) -> Inspection:
-        """Return the maximum and about `n_rows` rows that hold it, or may soon.
-
-        With `levels` the energies of all rows are wanted too; which of these exceed a level does
-        not depend on rounding.
-        """
+    def survey(self, matrix: MomentMatrix, n_coordinates: int) -> Survey:
+        """Return the value, its form, and about `n_coordinates` features that carry it."""
         ...
 
 
@@ -310,8 +223,7 @@ class Survey:
 
     ``coordinates`` are the features that carry it; None where it is not read off features.
     ``energy`` is the sum of squares that each feature has in ``n_rows`` rows of the matrix, off the
-    diagonal, and ``own`` the square on it. ``by_row`` is the energy of each feature's own row, see
-    `Inspection`. None where the norm does not tell.
+    diagonal, and ``own`` the square on it. None where the norm does not tell.
     """
 
     value: float
@@ -320,20 +232,6 @@ class Survey:
     energy: Array | None = None
     own: Array | None = None
     n_rows: int = 0
-    by_row: Array | None = None
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Span:
-    """Orthonormal directions, the columns of ``basis``, and the rows in them, ``projected``.
-
-    ``held`` says of each which share of the squared length of a true direction it is expected to
-    hold: an eigenvector of weak evidence is partly noise. It is 0 where noise explains it all.
-    """
-
-    basis: Array
-    projected: Array
-    held: Array
 
 
 class Objective(Protocol):
@@ -341,80 +239,6 @@ class Objective(Protocol):
 
     def evaluate(self, weights: Array) -> Evaluation:
         """Return value, subgradient and the form behind it."""
-        ...
-
-
-class SurveyableObjective(Objective, Protocol):
-    """An objective that can be surveyed on all features and restricted to a few."""
-
-    @property
-    def n_features(self) -> int:
-        """Number of features d."""
-        ...
-
-    def survey(self, weights: Array, n_coordinates: int, levels: Sequence[float] = ()) -> Survey:
-        """Return the value over all features and about `n_coordinates` features behind it.
-
-        With `levels`, also the energies of all rows, see `LocatingNorm`.
-        """
-        ...
-
-    def restrict(self, coordinates: Indices) -> Objective:
-        """Return the same objective on the named features only."""
-        ...
-
-
-class Workspace(Protocol):
-    """The part of feature space that a descent runs in between two full passes."""
-
-    @property
-    def n_features(self) -> int:
-        """Number of features d of the whole space."""
-        ...
-
-    def survey(self, weights: Array) -> Survey:
-        """Return the value over all features, by a full pass."""
-        ...
-
-    def widen(self, survey: Survey, weights: Array) -> bool:
-        """Take in what a full pass at these weights named; return whether any of it is new."""
-        ...
-
-    def restricted(self) -> Objective:
-        """Return the objective on this part alone."""
-        ...
-
-    def lift(self, vector: Array) -> Array:
-        """Return a vector of this part as one of all features."""
-        ...
-
-    def lift_form(self, form: Form) -> Form:
-        """Return a form on this part as one on all features."""
-        ...
-
-    def recorded(self, result: Result) -> Result:
-        """Return a result that says where it was found."""
-        ...
-
-
-class WeightSet(Protocol):
-    """A convex set of weights; see `outweigh.optimise.capped_simplex.CappedSimplex`."""
-
-    @property
-    def metric(self) -> Array:
-        """The multiplicity of each row: steps and distances count a row that often."""
-        ...
-
-    def project(self, v: Array) -> Array:
-        """Return the nearest point of the set."""
-        ...
-
-    def project_tangent(self, w: Array, direction: Array) -> Array:
-        """Return the direction nearest to the given one that does not leave the set at w."""
-        ...
-
-    def project_kl(self, log_v: Array) -> Array:
-        """Return the point of the set nearest to exp(log_v) in relative entropy."""
         ...
 
 
@@ -441,41 +265,3 @@ class Update(Protocol):
     def move(self, weights: Array, direction: Array, step: float) -> Array:
         """Return the next weights."""
         ...
-
-
-@dataclass(frozen=True, slots=True)
-class Iterate:
-    """One line of a trace."""
-
-    iteration: int
-    value: float
-    step: float
-    accepted: bool
-
-
-Callback = Callable[[Iterate], bool | None]
-"""Called after each evaluation; returning True stops the descent at the best point so far."""
-
-
-Reached = Callable[[float, Array], bool]
-"""Whether an objective value at given weights is at the level of clean data."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Result:
-    """What a descent returns.
-
-    ``form`` attains the value at the weights; ``force`` and ``drift`` record the descent as a
-    function of x: a row was pushed down by x'Fx - x'b with F = sum step_t Z_t and b = sum step_t
-    (Z_t + Z_t') mu_t. ``pushed`` is that function at the rows descended on, sum step_t g_t.
-    """
-
-    weights: Array
-    value: float
-    status: Status
-    n_iter: int
-    trace: tuple[Iterate, ...]
-    form: Form
-    force: Form
-    drift: Array
-    pushed: Array

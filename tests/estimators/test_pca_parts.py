@@ -21,7 +21,7 @@ from outweigh.estimators.pca_scatter import robust_scatter, robust_variance
 from outweigh.estimators.pca_template import _adjusted_variances
 from outweigh.optimise.capped_simplex import CappedSimplex
 from outweigh.samples import DenseSamples
-from outweigh.samples.span import column_energy, in_span
+from outweigh.samples.dense import column_energy, in_span
 
 
 def best_of_all_supports(matrix: np.ndarray, k: int) -> float:

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from outweigh.norms import LargestEntries, RowwiseLargest, VectorLargest
-from outweigh.samples import ArrayMoment, BlockedMoment
+from outweigh.samples import ArrayMoment, DenseSamples
+from outweigh.samples.matrices import LazyMoment
 from outweigh.selection import hard_threshold
 from tests.reference import norms as brute
 
@@ -102,7 +103,7 @@ def test_blocks_of_rows_give_the_same_value_as_the_whole_matrix(
 ) -> None:
     rng = np.random.default_rng(1)
     X, w = rng.standard_normal((30, 12)), np.full(30, 1 / 30)
-    blocked = BlockedMoment(X, w, w @ X, 1.0, block_size)
+    blocked = LazyMoment(DenseSamples(X), w, w @ X, 1.0, block_size)
     held = ArrayMoment(blocked.restrict(np.arange(12)))
     assert norm.maximize(blocked).value == pytest.approx(norm.maximize(held).value, rel=1e-12)
 
@@ -114,7 +115,7 @@ def test_blocks_of_rows_give_the_same_maximiser_as_the_whole_matrix(
 ) -> None:
     rng = np.random.default_rng(2)
     X, w = rng.standard_normal((30, 12)), np.full(30, 1 / 30)
-    blocked = BlockedMoment(X, w, None, 0.5, block_size)
+    blocked = LazyMoment(DenseSamples(X), w, None, 0.5, block_size)
     A = blocked.restrict(np.arange(12))
     form = norm.maximize(blocked).form.to_array()
     assert np.sum(form * A) == pytest.approx(norm.maximize(ArrayMoment(A)).value, rel=1e-12)

@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from outweigh import RobustMean
 from outweigh.norms import KyFan
 from outweigh.norms.spectral import largest_eigenpairs
-from outweigh.samples import ArrayMoment, BlockedMoment
+from outweigh.samples import ArrayMoment, DenseSamples
+from outweigh.samples.matrices import LazyMoment
 from tests.reference import norms as brute
 
 Array = NDArray[np.float64]
@@ -27,10 +29,10 @@ def test_large_matrices_agree_with_all_singular_values(d: int, rank: int) -> Non
     assert value == pytest.approx(brute.ky_fan(A, rank), rel=1e-7)
 
 
-def test_a_blocked_matrix_agrees_with_the_held_one() -> None:
+def test_a_matrix_on_demand_agrees_with_the_held_one() -> None:
     rng = np.random.default_rng(1)
     X, w = rng.standard_normal((50, 230)), np.full(50, 1 / 50)
-    blocked = BlockedMoment(X, w, w @ X, 1.0, 64)
+    blocked = LazyMoment(DenseSamples(X), w, w @ X, 1.0, 64)
     expected = brute.ky_fan(blocked.restrict(np.arange(230)), 2)
     assert KyFan(2).maximize(blocked).value == pytest.approx(expected, rel=1e-7)
 
@@ -73,3 +75,57 @@ def test_a_spread_maximiser_says_what_it_attains() -> None:
     A = symmetric(12)
     found = KyFan(1, level=2.0).maximize(ArrayMoment(A))
     assert found.attained == pytest.approx(np.sum(found.form.to_array() * A), rel=1e-12)
+
+
+def assert_eigenpairs(A: Array, values: Array, vectors: Array, count: int) -> None:
+    expected = np.linalg.eigvalsh(A)
+    expected = expected[np.argsort(-np.abs(expected), kind="stable")][:count]
+    scale = max(float(np.abs(expected[0])), 1.0)
+    np.testing.assert_allclose(np.abs(values), np.abs(expected), atol=1e-8 * scale)
+    np.testing.assert_allclose(vectors.T @ vectors, np.eye(count), atol=1e-9)
+    np.testing.assert_allclose(A @ vectors, vectors * values, atol=1e-7 * scale)
+
+
+@pytest.mark.parametrize("count", [1, 2, 24, 60])
+@pytest.mark.parametrize("reference", [0.0, 0.5, 3.0])
+@pytest.mark.parametrize("rank", [3, 40, 230])
+@pytest.mark.parametrize("n", [40, 220])
+def test_rows_fewer_than_features_have_the_eigenpairs_of_their_matrix(
+    n: int, rank: int, reference: float, count: int
+) -> None:
+    # Correlated rows, of low rank: most eigenvalues of the matrix are equal.
+    d = 230
+    rng = np.random.default_rng([n, rank])
+    X = rng.standard_normal((n, rank)) / np.arange(1, rank + 1) @ rng.standard_normal((rank, d))
+    w = np.full(n, 1 / n)
+    matrix = DenseSamples(X).moment(w, centred=True, reference=reference)
+    values, vectors = largest_eigenpairs(matrix, count, tol=0.0)
+    assert_eigenpairs(matrix.restrict(np.arange(d)), values, vectors, count)
+
+
+@pytest.mark.parametrize("rank", [1, 5, 31, 200])
+def test_many_rows_of_low_rank_have_the_eigenpairs_of_their_matrix(rank: int) -> None:
+    # Fewer eigenvalues differ from -1 than are asked for.
+    d, n, count = 260, 600, 32
+    rng = np.random.default_rng(rank)
+    X = rng.standard_normal((n, rank)) @ rng.standard_normal((rank, d)) / np.sqrt(rank)
+    matrix = DenseSamples(X).moment(np.full(n, 1 / n), centred=True, reference=1.0)
+    values, vectors = largest_eigenpairs(matrix, count, tol=0.0)
+    assert_eigenpairs(matrix.restrict(np.arange(d)), values, vectors, count)
+
+
+def test_no_rows_at_all_have_the_eigenvalues_of_the_reference() -> None:
+    matrix = DenseSamples(np.zeros((5, 300))).moment(np.full(5, 0.2), centred=True, reference=2.0)
+    values, vectors = largest_eigenpairs(matrix, 4)
+    np.testing.assert_array_equal(values, [-2.0] * 4)
+    np.testing.assert_allclose(vectors.T @ vectors, np.eye(4), atol=1e-12)
+
+
+def test_smooth_spectra_of_few_samples_are_fitted() -> None:
+    # As near-infrared spectra are: 401 wavelengths, six shapes, sixty samples.
+    rng = np.random.default_rng(0)
+    at = np.linspace(0.0, 1.0, 401)
+    shapes = np.array([np.exp(-((at - centre) ** 2) / 0.02) for centre in np.linspace(0, 1, 6)])
+    X = rng.standard_normal((60, 6)) @ shapes + 3.0
+    location = RobustMean(contamination=0.1).fit(X).location_
+    assert np.abs(location - 3.0).max() < 1.0

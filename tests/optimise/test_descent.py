@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from outweigh.forms import Form
 from outweigh.optimise import Backtracking, Constant, Polyak, ProjectedSubgradient, descend
 from outweigh.optimise.capped_simplex import CappedSimplex
-from outweigh.protocols import Evaluation, Iterate, Status
+from outweigh.optimise.descent import Iterate
+from outweigh.protocols import Evaluation, Status
 
 Array = NDArray[np.float64]
 

@@ -21,15 +21,8 @@ from outweigh.optimise import (
     descend_on_working_set,
 )
 from outweigh.optimise.capped_simplex import CappedSimplex
-from outweigh.protocols import (
-    Evaluation,
-    Indices,
-    Objective,
-    Result,
-    Samples,
-    Status,
-    Survey,
-)
+from outweigh.optimise.descent import Result
+from outweigh.protocols import Evaluation, Indices, Objective, Samples, Status, Survey
 from outweigh.samples import DenseSamples
 
 Array = NDArray[np.float64]

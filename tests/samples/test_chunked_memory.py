@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from outweigh.forms import Form
-from outweigh.protocols import Foresight, Samples
+from outweigh.protocols import Samples
 from outweigh.samples import ChunkedSamples, DenseSamples
 from outweigh.samples.chunks import SlicedChunks
 
@@ -94,83 +94,35 @@ def test_a_difference_that_would_cancel_is_summed_anew(X: Array) -> None:
     np.testing.assert_allclose(found, covariance(DenseSamples(X), weights), atol=1e-12)
 
 
-# Room for the rows that change, or for no more than three matrices.
-@pytest.mark.parametrize("budget", [ROOM, 24 * D * D])
-def test_moments_foreseen_at_several_weights_take_one_pass(X: Array, budget: int) -> None:
-    samples = in_chunks(X, budget)
-    covariance(samples, reference())
-    wanted = [moved(*range(100, 140)), moved(*range(120, 180))]
-    samples.foresee(Foresight(several=lambda: wanted))
-    assert len(passes(samples)) == 2
-    for weights in wanted:
-        found = covariance(samples, weights)
-        np.testing.assert_allclose(found, covariance(DenseSamples(X), weights), atol=1e-14)
-    assert len(passes(samples)) == 2
-
-
-def test_nothing_is_read_for_foreseen_weights_that_are_known(X: Array) -> None:
+def test_moments_of_the_rows_within_a_radius_come_with_the_distances(X: Array) -> None:
+    X[7] = 1e200
     samples = in_chunks(X)
-    samples.foresee(Foresight(several=lambda: [reference()]))
-    assert passes(samples) == []
-
-
-def test_sums_that_would_be_forgotten_are_not_foreseen(X: Array) -> None:
-    samples = in_chunks(X, budget=8 * D * D)
-    covariance(samples, reference())
-    wanted = [moved(*range(100, 140)), moved(*range(120, 180))]
-    samples.foresee(Foresight(several=lambda: wanted))
-    assert len(passes(samples)) == 1
-
-
-def test_likely_columns_come_along_with_those_asked_for(X: Array) -> None:
-    samples = in_chunks(X)
-    samples.foresee(Foresight(columns=np.array([7, 3, 5, 1])))
-    samples.columns(np.array([3, 4]))
-    found = samples.columns(np.array([4, 5, 7])).mean(reference())
-    np.testing.assert_allclose(found, (reference() @ X)[[4, 5, 7]])
-    assert len(passes(samples)) == 1
-    samples.columns(np.array([1]))
-    assert len(passes(samples)) == 2
-
-
-def test_likely_columns_leave_a_quarter_of_the_room(X: Array) -> None:
-    samples = in_chunks(X, budget=8 * N * 2)
-    samples.foresee(Foresight(columns=np.arange(D)))
-    samples.columns(np.array([10]))
-    samples.columns(np.array([0]))
-    assert len(passes(samples)) == 2
-
-
-def test_wanted_rows_come_along_with_the_next_pass(X: Array) -> None:
-    X[2] = 1e200
-    samples = in_chunks(X)
-    wanted = np.array([2, 300, N - 1])
-    samples.foresee(Foresight(rows=wanted))
+    centre, radius_sq = np.full(D, 0.1), 2.0 * D
+    with np.errstate(over="ignore"):
+        near = np.sum((X - centre) ** 2, axis=1) <= radius_sq
+    found = samples.squared_distances(centre, radius_sq, reference())
+    np.testing.assert_array_equal(found <= radius_sq, near)
+    weights = np.where(near, reference(), 0.0)
+    dense = DenseSamples(np.where(near[:, None], X, 0.0))
     np.testing.assert_allclose(
-        samples.columns(np.array([1])).mean(moved(0)), (moved(0) @ np.clip(X, -1e100, 1e100))[1]
+        covariance(samples, weights / weights.sum()),
+        covariance(dense, weights / weights.sum()),
+        atol=1e-14,
     )
-    rows = samples.take_rows(wanted)
-    np.testing.assert_array_equal(rows.project(np.eye(D)), np.clip(X[wanted], -1e100, 1e100))
-    assert len(passes(samples)) == 1
+    assert passes(samples) == ["squared distances"]
 
 
-def test_a_foreseen_form_is_evaluated_along_with_the_distances(X: Array) -> None:
-    samples = in_chunks(X, budget=64).without(np.array([4]))
-    form = Form.from_directions(np.ones((D, 1)), np.ones(1))
-    drift = np.arange(D) / 10.0
-    centre = np.ones(D)
-    distances = in_chunks(X).squared_distances(centre)
-    found = samples.squared_distances(centre, Foresight(form=form, drift=drift))
-    zeroed = X.copy()
-    zeroed[4] = 0.0
-    np.testing.assert_allclose(np.delete(found, 4), np.delete(distances, 4))
-    expected = DenseSamples(zeroed).quadratic(form, drift)
-    np.testing.assert_allclose(samples.quadratic(form, drift), expected, atol=1e-12)
-    assert len(passes(samples)) == 1
-    # Another form, or another drift, is not mistaken for it.
-    other = samples.quadratic(form, 2.0 * drift)
-    np.testing.assert_allclose(other, DenseSamples(zeroed).quadratic(form, 2.0 * drift))
-    assert len(passes(samples)) == 2
+def test_distances_and_a_form_take_one_pass(any_kind: Kind) -> None:
+    X = np.random.default_rng(9).standard_normal((40, 6))
+    form = Form.from_directions(np.ones((6, 1)), np.ones(1))
+    centre, drift = np.ones(6), np.arange(6) / 10.0
+    samples = any_kind(X)
+    before = len(passes(samples)) if isinstance(samples, ChunkedSamples) else 0
+    distances, values = samples.distances_and_quadratic(centre, form, drift)
+    np.testing.assert_allclose(distances, np.sum((X - 1.0) ** 2, axis=1))
+    np.testing.assert_allclose(values, X.sum(axis=1) ** 2 - X @ drift, atol=1e-12)
+    if isinstance(samples, ChunkedSamples):
+        assert len(passes(samples)) == before + 1
 
 
 def test_rescaled_columns_are_divided_by_their_factor(any_kind: Kind) -> None:

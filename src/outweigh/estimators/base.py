@@ -23,10 +23,11 @@ from outweigh.fit.noise import known_covariance
 from outweigh.fit.road import Fit, Settings, Task, fit
 from outweigh.fit.score import RowScore
 from outweigh.fit.tuning import TUNING, Tuning
-from outweigh.protocols import Array, Indices, Iterate
+from outweigh.optimise.descent import Iterate
+from outweigh.protocols import Array, Indices
 from outweigh.research.algorithms import fit_paper
 from outweigh.samples import Rows
-from outweigh.samples.parts import Accepted
+from outweigh.samples.rows import Accepted
 
 __all__ = ["RobustEstimator"]
 

@@ -24,7 +24,7 @@ from outweigh.optimise import CappedSimplex
 from outweigh.protocols import Array
 from outweigh.research.moreau import moreau_gradient
 from outweigh.samples import Rows
-from outweigh.samples.parts import Accepted
+from outweigh.samples.rows import Accepted
 from outweigh.selection import top_k_indices
 
 __all__ = ["MeanEstimator", "RobustMean", "RobustSparseMean"]
@@ -82,7 +82,7 @@ class MeanEstimator(RobustEstimator):
             rows.overview(np.zeros(rows.shape[1]))
         standardizer = self._score.standardizer
         samples = rows.select(positive).samples(
-            standardizer.view, standardizer.columns.size, standardizer
+            standardizer.view, standardizer.columns.size, standardizer.affine
         )
         pruned = self._pruned
         objective = MomentObjective(

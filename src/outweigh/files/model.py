@@ -43,7 +43,8 @@ from outweigh.fit.score import RowScore
 from outweigh.forms import Form
 from outweigh.libraries import version_of
 from outweigh.norms.floor import NoiseFloor
-from outweigh.protocols import Iterate, Status
+from outweigh.optimise.descent import Iterate
+from outweigh.protocols import Status
 
 __all__ = ["ModelFileError", "load_model", "save_model"]
 

@@ -17,7 +17,7 @@ from outweigh.fit.tuning import Tuning
 from outweigh.protocols import Array, Indices, Samples
 from outweigh.samples import Rows
 from outweigh.samples.dense import INFINITE
-from outweigh.samples.rows import ArrayRows
+from outweigh.samples.rows import Affine, ArrayRows
 
 __all__ = ["Noise", "Standardizer", "first_look", "known_covariance"]
 
@@ -72,6 +72,13 @@ class Standardizer:
         if self.whitener is not None:
             part = np.clip(part, -INFINITE, INFINITE) @ self.whitener
         return np.asarray(part, dtype=np.float64)
+
+    @property
+    def affine(self) -> Affine | None:
+        """The map for rows that it can be applied to implicitly; None where it whitens."""
+        if self.whitener is not None:
+            return None
+        return Affine(self.columns, self.origin, self.scale)
 
     def restore(self, z: Array) -> Array:
         """Return a point in the units of the noise in those of X, on the columns."""
@@ -283,7 +290,7 @@ def pruning_radius_sq(
 
 
 def _samples(rows: Rows, standardizer: Standardizer) -> Samples:
-    return rows.samples(standardizer.view, standardizer.columns.size, standardizer)
+    return rows.samples(standardizer.view, standardizer.columns.size, standardizer.affine)
 
 
 def _to_estimate(

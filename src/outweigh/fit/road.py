@@ -37,10 +37,11 @@ from outweigh.norms import KyFan, RowwiseLargest
 from outweigh.norms.floor import NoiseFloor
 from outweigh.objectives import MomentObjective
 from outweigh.optimise import steps_for
-from outweigh.protocols import Array, Callback, Iterate, Norm, Samples, Status
+from outweigh.optimise.descent import Callback, Iterate
+from outweigh.protocols import Array, Norm, Samples, Status
 from outweigh.samples import Rows
+from outweigh.samples.dense import column_energy, in_memory, in_span
 from outweigh.samples.matrices import as_array
-from outweigh.samples.span import column_energy, in_memory, in_span
 from outweigh.selection import top_k_indices
 
 __all__ = ["Fit", "Settings", "Task", "certified", "fit"]

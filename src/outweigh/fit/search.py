@@ -21,16 +21,8 @@ from outweigh.forms import Form
 from outweigh.norms.floor import NoiseFloor
 from outweigh.optimise import descend
 from outweigh.optimise.capped_simplex import CappedSimplex
-from outweigh.protocols import (
-    Array,
-    Callback,
-    Iterate,
-    Result,
-    Status,
-    StepRule,
-    Survey,
-    Update,
-)
+from outweigh.optimise.descent import Callback, Iterate, Result
+from outweigh.protocols import Array, Status, StepRule, Survey, Update
 
 __all__ = ["Found", "Search", "Weights"]
 

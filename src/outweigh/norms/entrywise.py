@@ -8,15 +8,13 @@ what is within rounding of being chosen is read again in double precision, and t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from outweigh.forms import Form, sum_at
-from outweigh.norms.screening import ArrayBlock, largest_entries, row_energies, screened
-from outweigh.protocols import Array, HeldMatrix, Inspection, Maximum, MomentMatrix
+from outweigh.norms.screening import exact_blocks, largest_entries, row_energies
+from outweigh.protocols import Array, Indices, Maximum, MomentMatrix, Survey
 from outweigh.selection import top_k_indices, top_k_per_row
 
 __all__ = ["LargestEntries", "RowwiseLargest", "VectorLargest"]
@@ -73,49 +71,44 @@ class RowwiseLargest:
 
     def maximize(self, matrix: MomentMatrix) -> Maximum:
         r"""Return the value and the form :math:`A_Q / \|A_Q\|_F` on the chosen entries Q."""
-        return self.inspect(matrix, 0).maximum
+        if min(self.n_nonzero, matrix.n_features) == 1:
+            # One entry: there is no need to look for rows first.
+            return LargestEntries(1).maximize(matrix)
+        return self._look(matrix, 0)[0]
 
-    def inspect(
-        self, matrix: MomentMatrix, n_rows: int, levels: Sequence[float] = ()
-    ) -> Inspection:
-        """Return the maximum, and the rows of largest energy among which its own are.
+    def survey(self, matrix: MomentMatrix, n_coordinates: int) -> Survey:
+        """Return the value, its form, and the features with most energy in its rows.
 
         Parameters
         ----------
         matrix : MomentMatrix
-        n_rows : int
-            Where the form has fewer than 15 rows, return up to 15, and not more than this: those
-            next in line are about as likely to hold evidence.
-        levels : sequence of float, optional
-            With them, tell the energy of each row, less the square on the diagonal, read in double
-            precision wherever rounding leaves it open which of these levels it exceeds.
+        n_coordinates : int
+            About as many features. Where the form has fewer than 15 rows, up to 15 are looked into,
+            and not more than this: those next in line are about as likely to hold evidence.
         """
-        k = min(self.n_nonzero, matrix.n_features)
-        if k == 1 and n_rows == 0 and isinstance(matrix, HeldMatrix):
-            return _single_entry(matrix)
-        screen, rounding = screened(matrix)
-        energy, diagonal = row_energies(screen, k)
-        if not np.isfinite(energy).all():
-            (energy, diagonal), rounding = row_energies(matrix, k), 0.0
-        wanted = min(max(k, min(_LEAST_ROWS, n_rows)), energy.size)
+        return _survey(*self._look(matrix, n_coordinates), n_coordinates)
+
+    def _look(self, matrix: MomentMatrix, n_rows: int) -> tuple[Maximum, Indices, Array]:
+        """Return the maximum, and up to `n_rows` rows of largest energy."""
+        d = matrix.n_features
+        k = min(self.n_nonzero, d)
+        rounding = matrix.rounding
+        energy = row_energies(matrix.blocks(), d, k)
+        if rounding > 0.0 and not np.isfinite(energy).all():
+            rounding = 0.0
+            energy = row_energies(exact_blocks(matrix), d, k)
+        wanted = min(max(k, min(_LEAST_ROWS, n_rows)), d)
         listed = _within_rounding(energy, wanted, k, rounding)
-        if levels and rounding > 0.0:
-            listed = np.union1d(listed, _in_doubt(energy, diagonal, levels, k, rounding))
-        lines = np.asarray(matrix.rows(listed), dtype=np.float64)
+        lines = matrix.rows(listed)
         cols = top_k_per_row(lines, k)
         values = np.take_along_axis(lines, cols, axis=1)
         own = np.einsum("ij,ij->i", values, values)
         best = top_k_indices(own, k)
         maximum = _normalised(
-            matrix.n_features, np.repeat(listed[best], k), cols[best].ravel(), values[best].ravel()
+            d, np.repeat(listed[best], k), cols[best].ravel(), values[best].ravel()
         )
         shown = top_k_indices(own, max(min(wanted, n_rows), 0))
-        by_row = None
-        if levels:
-            energy[listed] = own
-            diagonal[listed] = np.square(lines[np.arange(listed.size), listed])
-            by_row = energy - diagonal
-        return Inspection(maximum, listed[shown], lines[shown], by_row)
+        return maximum, listed[shown], lines[shown]
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,40 +129,36 @@ class LargestEntries:
     def maximize(self, matrix: MomentMatrix) -> Maximum:
         r"""Return the value and the form :math:`A_Q / \|A_Q\|_F` on the chosen entries Q."""
         d = matrix.n_features
-        screen, rounding = screened(matrix)
-        if rounding == 0.0:
-            return _normalised(d, *largest_entries(matrix, self.n_entries, 0.0))
-        rows, cols, values = largest_entries(screen, self.n_entries, rounding)
+        rows, cols, values = largest_entries(matrix.blocks(), d, self.n_entries, matrix.rounding)
+        if matrix.rounding == 0.0:
+            return _normalised(d, rows, cols, values)
         if not np.isfinite(values).all():
-            return _normalised(d, *largest_entries(matrix, self.n_entries, 0.0))
+            return _normalised(d, *largest_entries(exact_blocks(matrix), d, self.n_entries))
         features = np.union1d(rows, cols)
-        block = ArrayBlock(matrix.restrict(features))
-        rows, cols, values = largest_entries(block, self.n_entries, 0.0)
+        block = matrix.restrict(features)
+        rows, cols, values = largest_entries([(0, 0, block)], features.size, self.n_entries)
         return _normalised(d, features[rows], features[cols], values)
 
-    def inspect(
-        self, matrix: MomentMatrix, n_rows: int, levels: Sequence[float] = ()
-    ) -> Inspection:
-        """Return the maximum, and the `n_rows` rows of its form that have most energy."""
-        del levels
+    def survey(self, matrix: MomentMatrix, n_coordinates: int) -> Survey:
+        """Return the value, its form, and the features with most energy in its largest rows."""
         maximum = self.maximize(matrix)
         form = maximum.form
         energy = sum_at(form.rows, form.values**2, matrix.n_features)
-        rows = top_k_indices(energy, min(n_rows, int(np.count_nonzero(energy))))
-        return Inspection(maximum, rows, np.asarray(matrix.rows(rows), dtype=np.float64))
+        rows = top_k_indices(energy, min(n_coordinates, int(np.count_nonzero(energy))))
+        return _survey(maximum, rows, matrix.rows(rows), n_coordinates)
 
 
-def _single_entry(matrix: HeldMatrix) -> Inspection:
-    """Return the maximum for k = 1, one entry of the matrix, without the general selection."""
-    array = np.asarray(matrix.array, dtype=np.float64)
-    place = int(np.argmax(np.abs(array)))
-    row, col = np.divmod(np.array([place]), array.shape[1])
-    found = _normalised(array.shape[1], row, col, array[row, col])
-    nothing = np.empty(0, dtype=np.intp)
-    return Inspection(found, nothing, array[nothing])
+def _survey(maximum: Maximum, rows: Indices, values: Array, n_coordinates: int) -> Survey:
+    """Return what full rows of a matrix tell about where its maximum lies."""
+    energy = np.square(values).sum(axis=0)
+    coordinates = np.union1d(rows, top_k_indices(energy, n_coordinates))
+    own = np.zeros_like(energy)
+    own[rows] = np.square(values[np.arange(rows.size), rows])
+    form = maximum.form
+    return Survey(maximum.value, form, coordinates, energy - own, own, rows.size)
 
 
-def _within_rounding(energy: Array, wanted: int, k: int, rounding: float) -> NDArray[np.intp]:
+def _within_rounding(energy: Array, wanted: int, k: int, rounding: float) -> Indices:
     """Return the rows that may be among the `wanted` of largest energy."""
     if rounding == 0.0:
         return top_k_indices(energy, wanted)
@@ -177,17 +166,6 @@ def _within_rounding(energy: Array, wanted: int, k: int, rounding: float) -> NDA
     off = _length_off(length, k, rounding)
     cut = np.partition(length - off, length.size - wanted)[length.size - wanted]
     return np.flatnonzero(length + off >= cut)
-
-
-def _in_doubt(
-    energy: Array, diagonal: Array, levels: Sequence[float], k: int, rounding: float
-) -> NDArray[np.intp]:
-    """Return the rows whose energy, less the diagonal, may be on either side of some level."""
-    length, own = np.sqrt(energy), np.sqrt(diagonal)
-    off, own_off = _length_off(length, k, rounding), _length_off(own, 1, rounding)
-    low = np.maximum(length - off, 0.0) ** 2 - (own + own_off) ** 2
-    high = (length + off) ** 2 - np.maximum(own - own_off, 0.0) ** 2
-    return np.flatnonzero(np.any([(low <= at) & (high >= at) for at in levels], axis=0))
 
 
 def _length_off(length: Array, k: int, rounding: float) -> Array:
@@ -198,9 +176,7 @@ def _length_off(length: Array, k: int, rounding: float) -> Array:
     return np.asarray(np.sqrt(k) * rounding + 1e-6 * length)
 
 
-def _normalised(
-    n_features: int, rows: NDArray[np.intp], cols: NDArray[np.intp], values: Array
-) -> Maximum:
+def _normalised(n_features: int, rows: Indices, cols: Indices, values: Array) -> Maximum:
     norm = float(np.linalg.norm(values))
     unit = values / norm if norm > 0 else values
     return Maximum(norm, Form.from_entries(n_features, rows, cols, unit), norm)

@@ -21,16 +21,13 @@ from scipy.special import ndtri
 from outweigh.norms import KyFan, LargestEntries, RowwiseLargest
 from outweigh.protocols import Array
 
-__all__ = ["NoiseFloor", "largest_row", "noise_floor"]
+__all__ = ["NoiseFloor", "noise_floor"]
 
 _UPPER_QUANTILE = 0.99
 _MAX_DRAWS = 400
 # Entries drawn per floor: many draws of small matrices, few of large ones, whose spread is small.
 _DRAW_BUDGET = 200_000
 _MIN_DRAWS = 12
-_ROW_BUDGET = 100_000
-# The 0.95 quantile of a Gumbel distribution is this many deviations above its mean.
-_GUMBEL = 1.866
 _SIMULATE_SPECTRUM_BELOW = 16
 
 # Mean, standard deviation and 0.99 quantile of the Tracy-Widom law (beta = 1), and the means of
@@ -132,43 +129,6 @@ def _(norm: KyFan, n_effective: float, n_features: int, kurtosis: float = 3.0) -
         return float((rank * edge + (first + later) * width) / n_effective - rank)
 
     return NoiseFloor(level(_TW_MEDIAN), level(_TW_UPPER))
-
-
-def largest_row(n_effective: float, n_features: int, n_entries: int) -> float:
-    """Return what the k largest squares in any row of a clean covariance hardly ever add up to.
-
-    Off the diagonal, and in units of the variance of an entry there, 1/n.
-
-    Parameters
-    ----------
-    n_effective : float
-        As for `noise_floor`.
-    n_features : int
-        The number of rows.
-    n_entries : int
-        The k of the sum.
-
-    Examples
-    --------
-    >>> round(largest_row(1000, 300, 299) / 299, 1)  # 299 squares add up to 299, some to 30 % more
-    1.3
-    """
-    return _largest_row_cached(_grid(n_effective), n_features, min(n_entries, n_features - 1))
-
-
-@lru_cache(maxsize=512)
-def _largest_row_cached(n: float, d: int, k: int) -> float:
-    if k < 1:
-        return 0.0
-    n_rows = int(np.clip(_ROW_BUDGET // k, 1, d))
-    n_draws = int(np.clip(_ROW_BUDGET // (n_rows * k), _MIN_DRAWS, _MAX_DRAWS))
-    rng = np.random.default_rng([d, k])
-    entries = _largest_normals(rng, (n_draws, n_rows, k), d - 1, n)
-    largest = np.sum(entries**2, axis=-1).max(axis=1)
-    # The largest of many has a Gumbel distribution; that of more is larger by their logarithm.
-    deviation = float(np.std(largest, ddof=1))
-    more = np.sqrt(6.0) / np.pi * np.log(d / n_rows)
-    return float(np.mean(largest) + (more + _GUMBEL) * deviation)
 
 
 Draw = Callable[[np.random.Generator, int, float, int, int, float], Array]

@@ -6,83 +6,58 @@ stands for two. What cannot be among the largest any more is dropped at once.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import TypeGuard, cast
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
 
-from outweigh.protocols import Array, MomentMatrix, ScreenedMatrix, TiledMatrix
+from outweigh.protocols import Array, Indices, MomentMatrix
 from outweigh.selection import top_k_indices
 
-__all__ = ["ArrayBlock", "largest_entries", "row_energies", "screened"]
+__all__ = ["exact_blocks", "largest_entries", "row_energies"]
 
 Floats = NDArray[np.floating]
-Indices = NDArray[np.intp]
+Blocks = Iterable[tuple[int, int, Floats]]
+"""First row, first column and entries, as `MomentMatrix.blocks` yields them."""
+
+_EXACT_ROWS = 256
 
 
-def screened(matrix: MomentMatrix) -> tuple[MomentMatrix | TiledMatrix, float]:
-    """Return what is quickest to read as a whole, and by how much its entries may be off."""
-    # A check of the whole protocol takes as long as a small matrix does.
-    if not hasattr(matrix, "screen"):
-        return matrix, 0.0
-    seen = cast(ScreenedMatrix, matrix)
-    return seen.screen, seen.rounding
+def exact_blocks(matrix: MomentMatrix) -> Iterator[tuple[int, int, Floats]]:
+    """Yield all rows of a matrix in double precision, where its blocks are rounded."""
+    for start in range(0, matrix.n_features, _EXACT_ROWS):
+        stop = min(start + _EXACT_ROWS, matrix.n_features)
+        yield start, 0, matrix.rows(np.arange(start, stop))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ArrayBlock:
-    """An array as the one block of rows of a matrix."""
-
-    array: Array
-
-    @property
-    def n_features(self) -> int:
-        """Its dimension."""
-        return int(self.array.shape[0])
-
-    def row_blocks(self) -> Iterator[tuple[int, Floats]]:
-        """Yield the array."""
-        yield 0, self.array
-
-
-def row_energies(matrix: MomentMatrix | TiledMatrix, k: int) -> tuple[Array, Array]:
-    """Return, for each row, the sum of its k largest squares, and the square on the diagonal.
+def row_energies(blocks: Blocks, d: int, k: int) -> Array:
+    """Return, for each row, the sum of its k largest squares, shape (d,).
 
     Parameters
     ----------
-    matrix : MomentMatrix or TiledMatrix
+    blocks : iterable of (first row, first column, block)
+    d : int
+        The dimension of the matrix.
     k : int
         At most d.
-
-    Returns
-    -------
-    energy, diagonal : ndarray of shape (d,)
     """
-    diagonal = np.empty(matrix.n_features)
+    energy = np.empty(d)
+    kept: _LargestPerRow | None = None
     with np.errstate(over="ignore", invalid="ignore"):
-        if _is_tiled(matrix):
-            kept = _LargestPerRow(matrix.n_features, k)
-            for start, column, tile in matrix.tiles():
-                squares = np.square(tile)
-                kept.offer(start, squares)
-                if column > start:
-                    kept.offer(column, squares.T)
-                else:
-                    diagonal[start : start + len(tile)] = np.diagonal(squares)
-            return np.asarray(kept.largest.sum(axis=1, dtype=np.float64)), diagonal
-        energy = np.empty(matrix.n_features)
-        for start, block in cast(MomentMatrix, matrix).row_blocks():
-            rows = slice(start, start + block.shape[0])
+        for start, column, block in blocks:
             squares = np.square(block)
-            diagonal[rows] = np.diagonal(squares, start)
-            energy[rows] = _largest(squares, k).sum(axis=1)
-    return energy, diagonal
-
-
-def _is_tiled(matrix: MomentMatrix | TiledMatrix | ArrayBlock) -> TypeGuard[TiledMatrix]:
-    return hasattr(matrix, "tiles")
+            rows = slice(start, start + block.shape[0])
+            if block.shape[1] == d:
+                energy[rows] = _largest(squares, k).sum(axis=1)
+                continue
+            if kept is None:
+                kept = _LargestPerRow(d, k)
+            kept.offer(start, squares)
+            if column > start:
+                kept.offer(column, squares.T)
+    if kept is not None:
+        energy = np.asarray(kept.largest.sum(axis=1, dtype=np.float64))
+    return energy
 
 
 def _largest(squares: Floats, k: int) -> Floats:
@@ -121,56 +96,50 @@ class _LargestPerRow:
 
 
 def largest_entries(
-    matrix: MomentMatrix | TiledMatrix | ArrayBlock, m: int, rounding: float
+    blocks: Blocks, d: int, m: int, rounding: float = 0.0
 ) -> tuple[Indices, Indices, Array]:
     """Return rows, columns and values of the m largest entries by magnitude.
 
     Parameters
     ----------
-    matrix : MomentMatrix, TiledMatrix or ArrayBlock
+    blocks : iterable of (first row, first column, block)
+    d : int
+        The dimension of the matrix.
     m : int
         Clipped to the number of entries.
-    rounding : float
+    rounding : float, default=0.0
         By how much entries may be off: then all are returned that may be among the m largest.
     """
-    d = matrix.n_features
     flat = np.empty(0, dtype=np.intp)
     values = np.empty(0)
     cut = -np.inf
-    for start, stride, block in _entries(matrix):
-        sizes = np.abs(block)
-        if rounding == 0.0:
-            chosen = top_k_indices(sizes, m)
-        else:
-            if sizes.size > m and cut == -np.inf:
-                cut = float(np.partition(sizes, sizes.size - m)[sizes.size - m])
-            # Not a number is not below the cut: it must be seen.
-            chosen = np.flatnonzero(~(sizes < cut - 2.0 * rounding))
-        row, column = np.divmod(chosen, stride[2])
-        flat = np.concatenate([flat, start + row * stride[0] + column * stride[1]])
-        values = np.concatenate([values, block[chosen].astype(np.float64)])
+    for start, column, block in blocks:
+        entries = block.reshape(-1)
+        sizes = np.abs(entries)
+        if rounding > 0.0 and sizes.size > m and cut == -np.inf:
+            cut = _cut(sizes, m)
+        chosen = _among(sizes, m, rounding, cut)
+        row, place = np.divmod(chosen, block.shape[1])
+        row, place = row + start, place + column
+        mirrored = column > start
+        flat = np.concatenate([flat, row * d + place, *([place * d + row] if mirrored else [])])
+        values = np.concatenate([values, *[entries[chosen].astype(np.float64)] * (1 + mirrored)])
         if values.size > m:
             sizes = np.abs(values)
-            if rounding == 0.0:
-                kept = top_k_indices(values, m)
-            else:
-                cut = float(np.partition(sizes, sizes.size - m)[sizes.size - m])
-                kept = np.flatnonzero(~(sizes < cut - 2.0 * rounding))
+            cut = _cut(sizes, m) if rounding > 0.0 else cut
+            kept = _among(sizes, m, rounding, cut)
             flat, values = flat[kept], values[kept]
     return flat // d, flat % d, values
 
 
-def _entries(
-    matrix: MomentMatrix | TiledMatrix | ArrayBlock,
-) -> Iterator[tuple[int, tuple[int, int, int], Floats]]:
-    """Yield entries block by block: flat place of the first, strides and width, flat values."""
-    d = matrix.n_features
-    if not _is_tiled(matrix):
-        for start, block in cast(MomentMatrix, matrix).row_blocks():
-            yield start * d, (d, 1, d), block.reshape(-1)
-        return
-    for start, column, tile in matrix.tiles():
-        width = tile.shape[1]
-        yield start * d + column, (d, 1, width), tile.reshape(-1)
-        if column > start:
-            yield column * d + start, (1, d, width), tile.reshape(-1)
+def _cut(sizes: Floats, m: int) -> float:
+    """Return the m-th largest of more than m sizes."""
+    return float(np.partition(sizes, sizes.size - m)[sizes.size - m])
+
+
+def _among(sizes: Floats, m: int, rounding: float, cut: float) -> Indices:
+    """Return which sizes are among the m largest, or may be."""
+    if rounding == 0.0:
+        return top_k_indices(sizes, m) if m > 1 else np.array([np.argmax(sizes)])
+    # Not a number is not below the cut: it must be seen.
+    return np.flatnonzero(~(sizes < cut - 2.0 * rounding))

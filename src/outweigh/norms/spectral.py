@@ -6,16 +6,21 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.linalg
-from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
+from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 
 from outweigh.forms import Form
-from outweigh.norms.screening import screened
-from outweigh.protocols import Array, Maximum, MomentMatrix
+from outweigh.protocols import Array, Maximum, MomentMatrix, Survey
+from outweigh.selection import top_k_indices
 
 __all__ = ["KyFan"]
 
 # Below this dimension a full symmetric eigendecomposition is as quick as Lanczos.
 _DENSE_LIMIT = 200
+# Lanczos needs a dozen restarts or less where eigenvalues differ. Where it needs more, a full
+# decomposition is quicker, unless there are so many features that it would take minutes.
+_RESTARTS, _RESTARTS_BELOW = 20, 5000
+# Directions weaker than this share of the strongest are rounding.
+_RANK_RTOL = 1e-10
 # How many tied directions a spread maximiser looks at.
 _MAX_TIES = 24
 
@@ -63,6 +68,12 @@ class KyFan:
         form = Form.from_directions(vectors[:, kept], strengths[kept])
         return Maximum(value, form, float(strengths @ values))
 
+    def survey(self, matrix: MomentMatrix, n_coordinates: int) -> Survey:
+        """Return the value, its form, and the features that its directions have most of."""
+        found = self.maximize(matrix)
+        along = np.square(found.form.directions) @ np.abs(found.form.strengths)
+        return Survey(found.value, found.form, top_k_indices(along, n_coordinates))
+
 
 def largest_eigenpairs(matrix: MomentMatrix, count: int, tol: float = 1e-9) -> tuple[Array, Array]:
     """Return the `count` eigenpairs of largest magnitude, by decreasing magnitude.
@@ -82,33 +93,55 @@ def largest_eigenpairs(matrix: MomentMatrix, count: int, tol: float = 1e-9) -> t
     """
     d = matrix.n_features
     count = min(count, d)
-    screen, rounding = screened(matrix)
-    if rounding > 0.0 and isinstance(screen, MomentMatrix):
-        _, rough = largest_eigenpairs(screen, count, tol)
-        if np.isfinite(rough).all():
-            return _refined(matrix, rough)
-    if d <= _DENSE_LIMIT or 4 * count >= d:
+    factor = matrix.factor() if count < d else None
+    if factor is not None:
+        values, vectors = _of_factor(*factor, count)
+    elif d <= _DENSE_LIMIT or 4 * count >= d:
         values, vectors = scipy.linalg.eigh(matrix.restrict(np.arange(d)))
     else:
         operator = LinearOperator((d, d), matvec=matrix.product, dtype=np.float64)
         # A fixed start: the same matrix always gives the same vectors.
         start = np.random.default_rng(d).standard_normal(d)
+        restarts = _RESTARTS if d <= _RESTARTS_BELOW else None
         try:
-            values, vectors = eigsh(operator, k=count, which="LM", v0=start, tol=tol)
-        except ArpackNoConvergence:
+            values, vectors = eigsh(
+                operator, k=count, which="LM", v0=start, tol=tol, maxiter=restarts
+            )
+        except ArpackError:
+            # Many equal eigenvalues, as rows of low rank have: Lanczos finds them one by one, if
+            # at all.
             values, vectors = scipy.linalg.eigh(matrix.restrict(np.arange(d)))
     order = np.argsort(-np.abs(values), kind="stable")[:count]
     return values[order], vectors[:, order]
 
 
-def _refined(matrix: MomentMatrix, rough: Array) -> tuple[Array, Array]:
-    """Return eigenpairs of the exact matrix from eigenvectors of its rounded copy.
+def _of_factor(rows: Array, shift: float, count: int) -> tuple[Array, Array]:
+    """Return eigenpairs of Y'Y - c I, given n rows Y of d > n columns, and c.
 
-    A vector that is off by e gives a Rayleigh quotient that is off by e^2 times the spread of the
-    eigenvalues: single precision becomes double.
+    They are those of the n x n matrix YY', and -c in the d - n or more directions that are
+    orthogonal to all rows. Among what is returned are the `count` of largest magnitude.
     """
-    basis = np.linalg.qr(rough)[0]
-    core = basis.T @ matrix.product(basis)
-    values, rotation = scipy.linalg.eigh((core + core.T) / 2.0)
-    order = np.argsort(-np.abs(values), kind="stable")
-    return values[order], basis @ rotation[:, order]
+    n, d = rows.shape
+    # Where there are enough directions of value -c, no value between -c and c is needed.
+    enough = d - n >= count
+    lowest = max(n - count, 0) if enough else 0
+    values, vectors = scipy.linalg.eigh(rows @ rows.T, subset_by_index=[lowest, n - 1])
+    told = values > _RANK_RTOL * max(float(values[-1]), np.finfo(float).tiny)
+    values, vectors = values[told][::-1], vectors[:, told][:, ::-1]
+    # Orthonormal up to the squared condition number; one step more makes it exact.
+    found = _orthonormal(rows.T @ (vectors / np.sqrt(values)))
+    values = values - shift
+    if np.count_nonzero(np.abs(values) >= abs(shift)) >= count:
+        return values, found
+    others = np.random.default_rng(d).standard_normal((d, count if enough else d - values.size))
+    span = _orthonormal(rows.T) if enough else found
+    for _ in range(2):
+        # Twice: what the first time leaves along the rows is rounding.
+        others -= span @ (span.T @ others)
+    return np.append(values, np.full(others.shape[1], -shift)), np.hstack(
+        [found, _orthonormal(others)]
+    )
+
+
+def _orthonormal(vectors: Array) -> Array:
+    return np.asarray(np.linalg.qr(vectors)[0], dtype=np.float64)

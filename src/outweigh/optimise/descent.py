@@ -3,26 +3,55 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
 from outweigh.forms import Form
-from outweigh.protocols import (
-    Array,
-    Callback,
-    Evaluation,
-    Iterate,
-    Objective,
-    Reached,
-    Result,
-    Status,
-    StepRule,
-    Update,
-)
+from outweigh.protocols import Array, Evaluation, Objective, Status, StepRule, Update
 
-__all__ = ["descend"]
+__all__ = ["Callback", "Iterate", "Reached", "Result", "descend"]
 
 _BITS = 30
+
+
+@dataclass(frozen=True, slots=True)
+class Iterate:
+    """One line of a trace."""
+
+    iteration: int
+    value: float
+    step: float
+    accepted: bool
+
+
+Callback = Callable[[Iterate], bool | None]
+"""Called after each evaluation; returning True stops the descent at the best point so far."""
+
+
+Reached = Callable[[float, Array], bool]
+"""Whether an objective value at given weights is at the level of clean data."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Result:
+    """What a descent returns.
+
+    ``form`` attains the value at the weights; ``force`` and ``drift`` record the descent as a
+    function of x: a row was pushed down by x'Fx - x'b with F = sum step_t Z_t and b = sum step_t
+    (Z_t + Z_t') mu_t. ``pushed`` is that function at the rows descended on, sum step_t g_t.
+    """
+
+    weights: Array
+    value: float
+    status: Status
+    n_iter: int
+    trace: tuple[Iterate, ...]
+    form: Form
+    force: Form
+    drift: Array
+    pushed: Array
 
 
 def descend(

@@ -6,8 +6,9 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from outweigh.optimise.capped_simplex import CappedSimplex
 from outweigh.optimise.updates import EntropicMirror, ProjectedSubgradient
-from outweigh.protocols import Evaluation, Status, StepRule, Update, WeightSet
+from outweigh.protocols import Evaluation, Status, StepRule, Update
 
 __all__ = ["SOLVERS", "Backtracking", "Constant", "Polyak", "steps_for"]
 
@@ -16,7 +17,7 @@ SOLVERS = ("polyak", "backtracking", "mirror")
 
 
 def steps_for(
-    solver: str, domain: WeightSet, patience: int = 5
+    solver: str, domain: CappedSimplex, patience: int = 5
 ) -> tuple[Callable[[float], StepRule], Update]:
     """Return what a name in `SOLVERS` stands for, in all four estimators.
 

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from outweigh.protocols import Array, WeightSet
+from outweigh.optimise.capped_simplex import CappedSimplex
+from outweigh.protocols import Array
 
 __all__ = ["EntropicMirror", "ProjectedSubgradient", "Subgradient"]
 
@@ -20,7 +21,7 @@ class ProjectedSubgradient:
     s samples moves s times as far, so that integer sample weights equal repeated rows.
     """
 
-    domain: WeightSet
+    domain: CappedSimplex
 
     def direction(self, weights: Array, subgradient: Array) -> tuple[Array, float]:
         """Return the feasible descent direction and its squared length."""
@@ -38,7 +39,7 @@ class ProjectedSubgradient:
 class Subgradient:
     """The update of the paper's lemma on projected descent, w <- P(w - step g), to the letter."""
 
-    domain: WeightSet
+    domain: CappedSimplex
 
     def direction(self, weights: Array, subgradient: Array) -> tuple[Array, float]:
         """Return -g, a row of weight s moving s times as far, and its squared length."""
@@ -54,7 +55,7 @@ class Subgradient:
 class EntropicMirror:
     """The multiplicative update w <- argmin KL(. | w exp(-step g)), exact for capped weights."""
 
-    domain: WeightSet
+    domain: CappedSimplex
 
     def direction(self, weights: Array, subgradient: Array) -> tuple[Array, float]:
         """Return the centred -g and its variance under the weights: the local dual norm."""

@@ -22,7 +22,8 @@ from outweigh.norms import KyFan, RowwiseLargest
 from outweigh.norms.spectral import largest_eigenpairs
 from outweigh.objectives import MomentObjective
 from outweigh.optimise import Backtracking, CappedSimplex, Constant, Subgradient, descend
-from outweigh.protocols import Array, Callback, Norm, StepRule
+from outweigh.optimise.descent import Callback
+from outweigh.protocols import Array, Norm, StepRule
 from outweigh.samples import Rows
 from outweigh.samples.matrices import as_array
 
@@ -127,7 +128,7 @@ def _as_it_is(rows: Rows, sample_weight: Array, settings: Settings) -> Noise:
     d = rows.shape[1]
     seen = rows.overview(np.ones(d))
     standardizer = Standardizer(np.arange(d), np.zeros(d), np.ones(d))
-    samples = rows.samples(standardizer.view, d, standardizer)
+    samples = rows.samples(standardizer.view, d, standardizer.affine)
     far = samples.squared_distances(np.zeros(d))
     return Noise(
         rows,

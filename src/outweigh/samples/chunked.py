@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from outweigh.forms import Form
-from outweigh.protocols import Array, Foresight, Indices, MomentMatrix, Reference
+from outweigh.protocols import Array, Indices, MomentMatrix, Reference
 from outweigh.samples import kernels
 from outweigh.samples.chunked_memory import (
-    ColumnMemory,
-    FormMemory,
+    Gathered,
     MomentMemory,
     MomentSums,
-    RowMemory,
 )
-from outweigh.samples.chunked_moment import ChunkedMoment
-from outweigh.samples.chunked_passes import Passes
 from outweigh.samples.chunks import Chunks
 from outweigh.samples.dense import DenseSamples, kurtosis_spacing
 from outweigh.samples.kernels import Transform
-from outweigh.samples.matrices import ArrayMoment, subtract_reference
+from outweigh.samples.matrices import ArrayMoment, LazyMoment
+from outweigh.samples.passes import Passes
 
 __all__ = ["ChunkedSamples"]
 
@@ -59,9 +56,8 @@ class ChunkedSamples:
     keep: NDArray[np.bool_] | None = None
     zeroed: Indices = field(default_factory=lambda: _NONE)
     _moments: MomentMemory = field(default_factory=MomentMemory, repr=False)
-    _columns: ColumnMemory = field(default_factory=ColumnMemory, repr=False)
-    _rows: RowMemory = field(default_factory=RowMemory, repr=False)
-    _forms: FormMemory = field(default_factory=FormMemory, repr=False)
+    _columns: Gathered = field(default_factory=lambda: Gathered(axis=1), repr=False)
+    _rows: Gathered = field(default_factory=lambda: Gathered(axis=0), repr=False)
 
     @property
     def n_samples(self) -> int:
@@ -73,8 +69,7 @@ class ChunkedSamples:
         if weights.min() >= 0.0:
             # Second moments at these weights are likely to be asked for next.
             return self._sums(weights).first.copy()
-        own = self._passes.own(weights)
-        return self._passes.summed(kernels.mean, (self.transform,), own, "a weighted mean")[0]
+        return self._passes.added("a weighted mean", DenseSamples.mean, weights)
 
     def moment(
         self,
@@ -83,63 +78,50 @@ class ChunkedSamples:
         centred: bool,
         reference: Reference = 0.0,
         mean: Array | None = None,
-        single_precision: bool = False,
+        rounded: bool = False,
     ) -> MomentMatrix:
         """Return S_w - R (centred) or M_w - R; always summed in float64."""
-        del mean, single_precision
+        del mean, rounded
         sums = self._sums(weights)
         centre = sums.first if centred else None
         if not self._holds_pairs:
             size = max(1, self.chunks.budget // (16 * self.n_features))
-            return ChunkedMoment(self, weights, centre, reference, sums.diagonal, size)
-        array = sums.second.copy()
-        if centre is not None:
-            array -= np.multiply.outer(centre, centre)
-        subtract_reference(array, reference, np.arange(self.n_features))
-        return ArrayMoment(array)
+            return LazyMoment(self, weights, centre, reference, size)
+        return ArrayMoment.of(sums.second.copy(), centre, reference)
 
     def quadratic(self, form: Form, drift: Array | None = None) -> Array:
         """Return x_i'Zx_i - x_i'b for every row."""
         support = form.support()
         if drift is not None:
             support = np.union1d(support, np.flatnonzero(drift))
-        held = self._columns.on(support, self.zeroed)
+        held = self._held(support)
         if held is not None:
             local = None if drift is None else drift[support]
             return DenseSamples(held).quadratic(form.on(support), local)
-        foreseen = self._forms.find(form, drift)
-        if foreseen is not None:
-            foreseen[self.zeroed] = 0.0
-            return foreseen
-        shared = (self.transform, form, drift)
-        return self._passes.per_row(
-            kernels.quadratic, shared, self._passes.own(), "a quadratic form"
-        )
+        return self._passes.told("a quadratic form", DenseSamples.quadratic, form, drift)
 
     def project(self, vectors: Array) -> Array:
         """Return X V."""
         support = np.flatnonzero(vectors if vectors.ndim == 1 else vectors.any(axis=1))
         if 2 * support.size <= self.n_features:
             self._gather(support)
-        held = self._columns.on(support, self.zeroed)
+        held = self._held(support)
         if held is not None:
             return np.asarray(held @ vectors[support])
-        shared = (self.transform, vectors)
-        shape = vectors.shape[1:]
-        return self._passes.per_row(
-            kernels.project, shared, self._passes.own(), "a projection", shape
+        return self._passes.told(
+            "a projection", DenseSamples.project, vectors, shape=vectors.shape[1:]
         )
 
     def columns(self, indices: Indices) -> DenseSamples | ChunkedSamples:
         """Return the same rows on the named columns: in memory if they fit the budget."""
         self._gather(indices)
-        held = self._columns.on(indices, self.zeroed)
+        held = self._held(indices)
         if held is not None:
             return DenseSamples(held)
-        own = [(loader,) for loader in self._passes.loaders()]
-        sizes = tuple(int(size) for size in np.diff(self._passes.bounds()))
+        sizes = tuple(int(size) for size in np.diff(self._passes.bounds))
+        shared = (kernels.columns, self.transform, (indices,))
         shape = (sizes, int(indices.size))
-        derived = self.chunks.derived(kernels.columns, (self.transform, indices), own, shape)
+        derived = self.chunks.derived(kernels.on_samples, shared, self._passes.own(), shape)
         return ChunkedSamples(derived, int(indices.size))
 
     def at_hand(self) -> DenseSamples | ChunkedSamples:
@@ -155,11 +137,8 @@ class ChunkedSamples:
     def take_rows(self, rows: Indices) -> DenseSamples | ChunkedSamples:
         """Return some rows alone, in the order they have, huge values clipped."""
         if rows.size and self._rows.missing(rows).size == 0:
-            return DenseSamples(self._rows.on(np.sort(rows)))
-        counted = np.arange(sum(self.chunks.sizes))
-        keep = np.zeros(counted.size, dtype=np.bool_)
-        keep[(counted if self.keep is None else counted[self.keep])[np.sort(rows)]] = True
-        clipped = kernels.Clipped(self.transform)
+            return DenseSamples(self._rows.take(np.sort(rows)))
+        keep, clipped = self._passes.only(rows).keep, partial(kernels.clipped, self.transform)
         columns = self._columns.of_rows(np.sort(rows))
         return ChunkedSamples(self.chunks, self.n_features, clipped, keep, _columns=columns)
 
@@ -169,108 +148,62 @@ class ChunkedSamples:
         found = sums.diagonal - sums.first**2
         if np.any(found < _CANCELLED * sums.first**2):
             # The origin is so far away that squares about it have lost their digits.
-            shared = (self.transform, sums.first)
-            own = self._passes.own(weights)
-            found = self._passes.summed(kernels.spread, shared, own, "variances about the mean")[0]
+            purpose = "variances about the mean"
+            found = self._passes.run(kernels.spread, (sums.first,), purpose, weights, None)[1][0]
         return found if columns is None else found[columns]
 
     def typical_kurtosis(self, weights: Array) -> float:
         """Return the median over columns of the weighted kurtosis; 3 for Gaussian features."""
         return self._sums(weights).typical_kurtosis(kurtosis_spacing(self.n_features))
 
-    def squared_distances(self, centre: Array, foresee: Foresight | None = None) -> Array:
-        """Return |x_i - centre|^2 for every row, and find what is foreseen in the same pass."""
-        foresee = Foresight() if foresee is None else foresee
-        if foresee.form is not None:
-            both = self._passes.per_row(
-                kernels.distances_and_form,
-                (self.transform, centre, foresee.form, foresee.drift),
-                self._passes.own(),
-                "squared distances, a quadratic form",
-                (2,),
-            )
-            self._forms.remember(foresee.form, foresee.drift, both[:, 1].copy())
-            return both[:, 0].copy()
-        radius_sq, weights = foresee.radius_sq, foresee.weights
-        shared = (self.transform, centre, radius_sq, *self._what_to_sum)
-        own: Sequence[Sequence[object]]
-        if weights is None:
-            own = [(loader, None) for loader in self._passes.loaders()]
-        else:
-            own = self._passes.own(weights)
-        found = np.empty(self.n_samples)
-        total = self._passes.fill(kernels.distances, shared, own, "squared distances", found)
-        if radius_sq is not None and weights is not None:
-            kept = np.where(found <= radius_sq, weights, 0.0)
-            self._moments.remember(kept, MomentSums(*total), self.chunks.budget)
+    def squared_distances(
+        self, centre: Array, within: float | None = None, weights: Array | None = None
+    ) -> Array:
+        """Return |x_i - centre|^2 for every row; remember the moments of the rows within."""
+        purpose = "squared distances"
+        if within is None or weights is None:
+            return self._passes.told(purpose, DenseSamples.squared_distances, centre)
+        arguments = (centre, within, *self._what_to_sum)
+        found, sums = self._passes.run(kernels.distances, arguments, purpose, weights)
+        kept = np.where(found <= within, weights, 0.0)
+        self._moments.remember(kept, MomentSums(*sums), self.chunks.budget)
         return found
 
-    def learn(self, weights: Array, sums: MomentSums) -> None:
-        """Take note of the moments at some weights, which were found by another pass."""
-        self._moments.remember(weights, sums, self.chunks.budget)
-
-    def foresee(self, what: Foresight) -> None:
-        """Take note of columns and rows; make one pass for the moments at several weights."""
-        if what.columns is not None:
-            self._columns.likely = what.columns
-        if what.rows is not None:
-            missing = self._rows.missing(what.rows)
-            fit = self._fit(missing)
-            self._rows.wanted = missing if fit else _NONE
-        if what.several is not None and self._holds_pairs:
-            self._foresee_moments(what.several())
-
-    def _foresee_moments(self, several: Sequence[Array]) -> None:
-        wanted = [weights for weights in several if self._moments.find(weights) is None]
-        if len(wanted) < 2 or self._hold_changes(wanted):
-            return
-        if (1 + len(wanted)) * 8 * self.n_features**2 > self.chunks.budget:
-            # They would be forgotten before they are asked for.
-            return
-        shared = (self.transform, *self._what_to_sum)
-        own = self._passes.own(np.stack(wanted, axis=1))
-        total = self._passes.summed(kernels.several_moment_sums, shared, own, "second moments")
-        each = len(total) // len(wanted)
-        for i, weights in enumerate(wanted):
-            sums = MomentSums(*total[i * each : (i + 1) * each])
-            self._moments.remember(weights, sums, self.chunks.budget)
+    def distances_and_quadratic(
+        self, centre: Array, form: Form, drift: Array | None = None
+    ) -> tuple[Array, Array]:
+        """Return `squared_distances` and `quadratic` by one pass."""
+        both = self._passes.told(
+            "squared distances, a quadratic form", _side_by_side, centre, form, drift, shape=(2,)
+        )
+        return both[:, 0].copy(), both[:, 1].copy()
 
     def rescaled(self, factor: Array) -> ChunkedSamples:
         """Return the same rows with every column divided by its factor; what is known stays so."""
         return replace(
             self,
-            transform=kernels.Divided(self.transform, factor),
+            transform=partial(kernels.divided, self.transform, factor),
             _moments=self._moments.divided(factor, kurtosis_spacing(self.n_features)),
             _columns=self._columns.divided(factor),
             _rows=self._rows.divided(factor),
-            _forms=FormMemory(),
         )
 
     def moment_rows(self, weights: Array, indices: Indices) -> Array:
         """Return the named rows of X'diag(w)X by a pass."""
-        shared = (self.transform, indices)
-        return self._passes.summed(
-            kernels.moment_rows, shared, self._passes.own(weights), "second moments"
-        )[0]
+        return self._passes.added("second moments", DenseSamples.moment_rows, weights, indices)
 
     def moment_block(self, weights: Array, indices: Indices) -> Array:
-        """Return the block of X'diag(w)X on the named coordinates."""
-        shared = (self.transform, indices)
-        return self._passes.summed(
-            kernels.moment_block, shared, self._passes.own(weights), "second moments"
-        )[0]
+        """Return the block of X'diag(w)X on the named coordinates by a pass."""
+        return self._passes.added("second moments", DenseSamples.moment_block, weights, indices)
 
     def moment_product(self, weights: Array, vectors: Array) -> Array:
         """Return X'diag(w)X V by a pass."""
-        shared = (self.transform, vectors)
-        own = self._passes.own(weights)
-        return self._passes.summed(kernels.moment_product, shared, own, "a product of moments")[0]
+        method = DenseSamples.moment_product
+        return self._passes.added("a product of moments", method, weights, vectors)
 
     @property
     def _passes(self) -> Passes:
-        return Passes(
-            self.chunks, self.n_features, self.transform, self.keep, self.zeroed, self._rows
-        )
+        return Passes(self.chunks, self.n_features, self.transform, self.keep, self.zeroed)
 
     @property
     def _holds_pairs(self) -> bool:
@@ -287,60 +220,53 @@ class ChunkedSamples:
         known = self._changed_sums(weights)
         summed = known is None
         if known is None:
-            shared = (self.transform, *self._what_to_sum)
-            own = self._passes.own(weights)
-            known = MomentSums(
-                *self._passes.summed(kernels.moment_sums, shared, own, "second moments")
-            )
+            arguments, purpose = self._what_to_sum, "second moments"
+            sums = self._passes.run(kernels.moment_sums, arguments, purpose, weights, None)[1]
+            known = MomentSums(*sums)
         self._moments.remember(weights, known, self.chunks.budget, summed=summed)
         return known
 
     def _changed_sums(self, weights: Array) -> MomentSums | None:
         """Return moments from known ones and the rows whose weights changed, if those fit."""
         near = self._moments.nearest(weights) if self._holds_pairs else None
-        if near is None or not self._hold_changes([weights]):
+        if near is None:
             return None
         (factor, moves, moved), sums = near
         rows = np.flatnonzero(moved)
-        if rows.size == 0:
-            return sums.scaled(factor)
-        held = self._rows.on(rows)
-        return sums.changed(factor, held, moves[rows], kurtosis_spacing(self.n_features))
-
-    def _hold_changes(self, wanted: Sequence[Array]) -> bool:
-        """Gather the rows that weights differ in from known ones; False where they do not fit."""
-        moved = np.zeros(self.n_samples, dtype=np.bool_)
-        for weights in wanted:
-            near = self._moments.nearest(weights)
-            if near is None:
-                return False
-            moved |= near[0][2]
-        missing = self._rows.missing(np.flatnonzero(moved))
-        if not self._fit(missing):
-            return False
+        missing = self._rows.missing(rows)
+        if 8 * self.n_features * missing.size > self.chunks.budget - self._rows.n_bytes:
+            return None
         if missing.size:
             self._rows.add(missing, self._passes.whole_rows(missing))
-        return True
+        if rows.size == 0:
+            return sums.scaled(factor)
+        held = self._rows.take(rows)
+        return sums.changed(factor, held, moves[rows], kurtosis_spacing(self.n_features))
 
-    def _fit(self, rows: Indices) -> bool:
-        """Whether there is room for so many whole rows."""
-        return 8 * self.n_features * rows.size <= self.chunks.budget - self._rows.n_bytes
+    def _held(self, indices: Indices) -> Array | None:
+        """Return columns, not to be written to, if all of them were brought home."""
+        if indices.size == 0:
+            return np.empty((self.n_samples, 0))
+        if self._columns.missing(indices).size:
+            return None
+        found = self._columns.take(indices)
+        if self.zeroed.size:
+            found = found.copy()
+            found[self.zeroed] = 0.0
+        return found
 
     def _gather(self, indices: Indices) -> None:
         """Bring columns home unless they are there or do not fit."""
         missing = self._columns.missing(indices)
         room = self.chunks.budget - self._columns.n_bytes
-        each = 8 * self.n_samples
-        if missing.size == 0 or each * missing.size > room:
+        if missing.size == 0 or 8 * self.n_samples * missing.size > room:
             return
-        # As many again, where they leave a quarter of the room.
-        spare = min(missing.size, 3 * room // (4 * each) - missing.size)
-        if spare > 0:
-            missing = np.union1d(missing, self._columns.next_beside(missing, spare))
-        shared = (self.transform, missing)
-        purpose = f"{missing.size} columns"
         # With the values of all rows: which of them hold zeros may change.
-        own = replace(self._passes, zeroed=_NONE).own()
-        self._columns.add(
-            missing, self._passes.per_row(kernels.columns, shared, own, purpose, missing.shape)
-        )
+        passes = replace(self._passes, zeroed=_NONE)
+        purpose = f"{missing.size} columns"
+        found, _ = passes.run(kernels.columns, (missing,), purpose, shape=missing.shape)
+        self._columns.add(missing, found)
+
+
+def _side_by_side(samples: DenseSamples, centre: Array, form: Form, drift: Array | None) -> Array:
+    return np.stack(samples.distances_and_quadratic(centre, form, drift), axis=1)

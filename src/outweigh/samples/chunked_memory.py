@@ -5,14 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
-from outweigh.forms import Form
 from outweigh.protocols import Array, Indices
 from outweigh.samples.dense import median_kurtosis
 from outweigh.samples.second_moment import Change, change_between, second_moment
 
-__all__ = ["ColumnMemory", "FormMemory", "MomentMemory", "MomentSums", "RowMemory"]
+__all__ = ["Gathered", "MomentMemory", "MomentSums"]
 
 # Weights whose moments are remembered: the reference, and those of the last two rounds.
 _REMEMBERED = 5
@@ -75,37 +73,6 @@ class MomentSums:
             factor * self.third + moves @ cubes,
             factor * self.fourth + moves @ (cubes * part),
         )
-
-    def shifted(self, shift: Array, total: float, spacing: int) -> MomentSums:
-        """Return the sums of rows to which a vector is added.
-
-        Parameters
-        ----------
-        shift : ndarray of shape (d,)
-            Not much longer than rows are spread: sums about a far point lose digits.
-        total : float
-            The sum of the weights.
-        spacing : int
-            Between the columns of the third and fourth powers.
-        """
-        if not shift.any():
-            return self
-        first, some = self.first, shift[::spacing]
-        if self.second.ndim == 1:
-            second = self.second + 2.0 * shift * first + total * shift**2
-        else:
-            cross = np.multiply.outer(shift, first)
-            second = self.second + cross + cross.T + total * np.multiply.outer(shift, shift)
-        one, two, three = first[::spacing], self.diagonal[::spacing], self.third
-        third = three + 3.0 * some * two + 3.0 * some**2 * one + total * some**3
-        fourth = (
-            self.fourth
-            + 4.0 * some * three
-            + 6.0 * some**2 * two
-            + 4.0 * some**3 * one
-            + total * some**4
-        )
-        return MomentSums(first + total * shift, second, third, fourth)
 
     def divided(self, factor: Array, spacing: int) -> MomentSums:
         """Return the sums of rows whose columns are divided by a factor."""
@@ -177,118 +144,55 @@ class MomentMemory:
 
 
 @dataclass(slots=True, eq=False)
-class ColumnMemory:
-    """Columns gathered so far, with the values of all rows, and those likely to be next."""
+class Gathered:
+    """Columns, or whole rows, brought home so far.
 
-    _indices: Indices = field(default_factory=lambda: np.empty(0, dtype=np.intp))
-    _array: NDArray[np.float64] | None = None
-    likely: Indices = field(default_factory=lambda: np.empty(0, dtype=np.intp))
+    Columns hold the values of all rows. Rows are those whose weights change: nearly all keep a
+    common multiple of their weight throughout a fit, and moments at new weights follow from known
+    ones and from the other rows alone.
 
-    @property
-    def n_bytes(self) -> int:
-        """Memory in use."""
-        return 0 if self._array is None else self._array.nbytes
-
-    def missing(self, indices: Indices) -> Indices:
-        """Return the columns that are not here."""
-        return np.setdiff1d(indices, self._indices)
-
-    def next_beside(self, missing: Indices, count: int) -> Indices:
-        """Return up to `count` columns that are not here and likely to be asked for next."""
-        new = ~np.isin(self.likely, self._indices) & ~np.isin(self.likely, missing)
-        return self.likely[new][:count]
-
-    def on(self, indices: Indices, zeroed: Indices) -> Array | None:
-        """Return the named columns if all are here, with zeros in some rows."""
-        if self._array is None or self.missing(indices).size:
-            return None
-        order = np.argsort(self._indices, kind="stable")
-        places = order[np.searchsorted(self._indices, indices, sorter=order)]
-        if not np.array_equal(places, np.arange(self._indices.size)):
-            found = np.take(self._array, places, axis=1)
-        elif zeroed.size:
-            found = self._array.copy()
-        else:
-            return self._array
-        found[zeroed] = 0.0
-        return found
-
-    def add(self, indices: Indices, array: Array) -> None:
-        """Keep further columns."""
-        if self._array is None:
-            self._indices, self._array = indices, array
-        else:
-            self._indices = np.concatenate([self._indices, indices])
-            self._array = np.concatenate([self._array, array], axis=1)
-
-    def of_rows(self, rows: Indices) -> ColumnMemory:
-        """Return the same columns of some rows alone."""
-        part = None if self._array is None else self._array[rows]
-        return ColumnMemory(self._indices, part)
-
-    def divided(self, factor: Array) -> ColumnMemory:
-        """Return the columns divided by their factors."""
-        part = None if self._array is None else self._array / factor[self._indices]
-        return ColumnMemory(self._indices, part)
-
-
-@dataclass(slots=True, eq=False)
-class RowMemory:
-    """Whole rows gathered so far: those whose weights change.
-
-    Nearly all rows keep a common multiple of their weight throughout a fit. Moments at new weights
-    follow from known ones and from the other rows alone.
+    Parameters
+    ----------
+    axis : {0, 1}
+        Rows or columns.
     """
 
+    axis: int
     _indices: Indices = field(default_factory=lambda: np.empty(0, dtype=np.intp))
-    _array: NDArray[np.float64] | None = None
-    wanted: Indices = field(default_factory=lambda: np.empty(0, dtype=np.intp))
+    _array: Array = field(default_factory=lambda: np.empty((0, 0)))
 
     @property
     def n_bytes(self) -> int:
         """Memory in use."""
-        return 0 if self._array is None else self._array.nbytes
+        return self._array.nbytes
 
     def missing(self, indices: Indices) -> Indices:
-        """Return the rows that are not here, in increasing order."""
+        """Return what is not here, in increasing order."""
         return np.setdiff1d(indices, self._indices)
 
-    def on(self, indices: Indices) -> Array:
-        """Return rows that are here."""
-        assert self._array is not None
-        return np.asarray(self._array[np.searchsorted(self._indices, indices)])
+    def take(self, indices: Indices) -> Array:
+        """Return what is here, in the order it is named; not to be written to."""
+        if np.array_equal(indices, self._indices):
+            return self._array
+        order = np.argsort(self._indices, kind="stable")
+        places = order[np.searchsorted(self._indices, indices, sorter=order)]
+        return np.take(self._array, places, axis=self.axis)
 
     def add(self, indices: Indices, array: Array) -> None:
-        """Keep further rows, given in increasing order; some of them may be here."""
-        if self._array is None:
-            self._indices, self._array = indices, array
-            return
-        new = ~np.isin(indices, self._indices)
-        indices, array = indices[new], array[new]
-        places = np.searchsorted(self._indices, indices)
-        self._array = np.insert(self._array, places, array, axis=0)
-        self._indices = np.insert(self._indices, places, indices)
+        """Keep more, none of which is here."""
+        if self._indices.size:
+            array = np.concatenate([self._array, array], axis=self.axis)
+            indices = np.concatenate([self._indices, indices])
+        self._indices, self._array = indices, array
 
-    def divided(self, factor: Array) -> RowMemory:
-        """Return the rows with their columns divided by a factor."""
-        return RowMemory(self._indices, None if self._array is None else self._array / factor)
+    def of_rows(self, rows: Indices) -> Gathered:
+        """Return the same columns of some rows alone."""
+        part = self._array[rows] if self._indices.size else self._array
+        return Gathered(self.axis, self._indices, part)
 
-
-@dataclass(slots=True, eq=False)
-class FormMemory:
-    """The values of the last quadratic form that was foreseen."""
-
-    _last: tuple[Form, Array | None, Array] | None = None
-
-    def find(self, form: Form, drift: Array | None) -> Array | None:
-        """Return a copy of the values if they are those of this form."""
-        if self._last is None or self._last[0] is not form:
-            return None
-        _, known, values = self._last
-        if known is None or drift is None:
-            return values.copy() if known is drift else None
-        return values.copy() if np.array_equal(known, drift) else None
-
-    def remember(self, form: Form, drift: Array | None, values: Array) -> None:
-        """Keep the values of a form."""
-        self._last = form, drift, values
+    def divided(self, factor: Array) -> Gathered:
+        """Return the same with every column divided by its factor."""
+        if self._indices.size == 0:
+            return Gathered(self.axis)
+        own = factor if self.axis == 0 else factor[self._indices]
+        return Gathered(self.axis, self._indices, self._array / own)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,10 +13,8 @@ from numpy.typing import NDArray
 from outweigh.protocols import Array, Indices, Samples
 from outweigh.samples import kernels
 from outweigh.samples.chunked import ChunkedSamples
-from outweigh.samples.chunks import GATHERED_BYTES, Chunks, SlicedChunks
-from outweigh.samples.early import Expect, look_over
-from outweigh.samples.parts import Accepted, Accepts, accept_chunks, checked_part
-from outweigh.samples.rows import Affine, ArrayRows, Overview
+from outweigh.samples.chunks import GATHERED_BYTES, Chunks, Kernel, SlicedChunks, Sums
+from outweigh.samples.rows import Accepted, Accepts, Affine, ArrayRows, Overview
 
 __all__ = [
     "ChunkedRows",
@@ -26,8 +25,6 @@ __all__ = [
     "refuse_other_dask",
 ]
 
-# A first look takes this many rows from so many chunks, if there are as many.
-_FEW_ROWS, _FEW_CHUNKS = 2000, 8
 # Constant columns this many times the spread of a projection would cost it half its digits.
 _SWAMPING = 1e8
 
@@ -50,53 +47,21 @@ class ChunkedRows:
         """Passes made so far."""
         return len(self.chunks.log.passes)
 
-    def overview(self, direction: Array, expect: Expect | None = None) -> Overview:
+    def overview(self, direction: Array) -> Overview:
         """Make one pass; refuse values that are not finite, naming their place."""
-        n, d = self.shape
-        if 8 * n * d <= self.chunks.budget:
-            # They are going to be gathered: there is no second pass to save.
-            expect = None
-        places = np.zeros(1, dtype=np.intp) if expect is None else self._in_few_chunks()
-        some = self.take(places)
-        expected = None if expect is None else expect(some, places)
-        if expected is None or 8 * n * expected.n_features <= self.chunks.budget:
-            varies, keys = self._look_over(some[0], direction)
-            early = None
-        else:
-            varies, keys, early = look_over(self.chunks, self.keep, some[0], direction, expected)
-        constant = float(np.abs(some[0][~varies] @ direction[~varies]))
-        if constant > _SWAMPING * float(np.median(np.abs(keys - np.median(keys)))):
-            keys = self.map(_Along(np.where(varies, direction, 0.0)))
-        return Overview(some[0], varies, keys, early)
-
-    def _look_over(self, first: Array, direction: Array) -> tuple[NDArray[np.bool_], Array]:
-        """Return which columns vary, and a projection of each row, by one pass."""
-        own = [(keep,) for keep in self._keeps()]
-        starts = np.concatenate([[0], np.cumsum(self.chunks.sizes)])
-        keys: list[Array] = []
-        counts = np.zeros(first.size)
+        first = self.take(np.zeros(1, dtype=np.intp))[0]
         purpose = "finite values, what varies, a projection"
-        for i, said in self.chunks.scan(kernels.overview, (first, direction), own, purpose):
-            if i < 0:
-                (counts,) = said
-                continue
-            keys.append(kernels.refuse_bad(said, i, int(starts[i])))
-        return counts > 0, np.concatenate(keys)
-
-    def _in_few_chunks(self) -> Indices:
-        """Return some rows, the first among them, that lie in few chunks."""
-        kept = zip(self._keeps(), self.chunks.sizes, strict=True)
-        counts = np.array([size if keep is None else keep.sum() for keep, size in kept])
-        starts = np.cumsum(counts) - counts
-        filled = np.flatnonzero(counts)
-        chosen = filled[_spread(filled.size, _FEW_CHUNKS)]
-        each = -(-_FEW_ROWS // chosen.size)
-        return np.concatenate([starts[i] + _spread(int(counts[i]), each) for i in chosen])
+        keys, (counts,) = self._each(kernels.overview, (first, direction), purpose)
+        varies = counts > 0
+        constant = float(np.abs(first[~varies] @ direction[~varies]))
+        if constant > _SWAMPING * float(np.median(np.abs(keys - np.median(keys)))):
+            keys = self.map(partial(_along, np.where(varies, direction, 0.0)))
+        return Overview(first, varies, keys)
 
     def take(self, indices: Indices) -> Array:
         """Return some rows, reading only the chunks that hold them."""
         positions = indices if self.keep is None else np.flatnonzero(self.keep)[indices]
-        starts = np.concatenate([[0], np.cumsum(self.chunks.sizes)])
+        starts = self._starts
         chunk_of = np.searchsorted(starts, positions, side="right") - 1
         only = [int(i) for i in np.unique(chunk_of)]
         own: list[tuple[object, ...]] = [()] * len(self.chunks.sizes)
@@ -104,11 +69,12 @@ class ChunkedRows:
             own[i] = (positions[chunk_of == i] - starts[i],)
         found = np.empty((positions.size, self.chunks.n_features))
         width = 8 * self.chunks.n_features
-        for i, said in self.chunks.scan(
-            kernels.some_rows, (), own, f"{positions.size} rows", bytes_per_row=width, only=only
-        ):
-            if i >= 0:
-                found[chunk_of == i] = kernels.refuse_bad(said, i, int(starts[i]))
+
+        def put(i: int, said: Array | kernels.BadValue) -> None:
+            found[chunk_of == i] = kernels.refuse_bad(said, i, int(starts[i]))
+
+        purpose = f"{positions.size} rows"
+        self.chunks.scan(kernels.some_rows, (), own, purpose, put, bytes_per_row=width, only=only)
         return found
 
     def select(self, mask: NDArray[np.bool_]) -> ChunkedRows:
@@ -120,12 +86,46 @@ class ChunkedRows:
 
         In memory if they fit the budget. None of them may have been left out before.
         """
-        found = checked_part(self.chunks, indices)
-        return ArrayRows(found) if isinstance(found, np.ndarray) else ChunkedRows(found)
+        starts, d = self._starts, self.chunks.n_features
+        bounds = np.searchsorted(indices, starts)
+        own = [
+            (i, int(starts[i]), indices[bounds[i] : bounds[i + 1]] - starts[i])
+            for i in range(len(self.chunks.sizes))
+        ]
+        n_bytes = 8 * indices.size * d
+        if n_bytes > self.chunks.budget:
+            sizes = tuple(int(size) for size in np.diff(bounds))
+            return ChunkedRows(self.chunks.derived(kernels.checked_rows, (), own, (sizes, d)))
+        found = np.empty((indices.size, d))
+        width = -(-n_bytes // max(int(starts[-1]), 1))
+
+        def put(i: int, said: Array) -> None:
+            found[bounds[i] : bounds[i + 1]] = said
+
+        purpose = f"finite values, {indices.size} rows"
+        self.chunks.scan(kernels.checked_rows, (), own, purpose, put, bytes_per_row=width)
+        return ArrayRows(found)
 
     def accept(self, accepts: Accepts, origin: Array, weights: Array | None) -> Accepted:
-        """Return which rows a rule accepts, and their sums about an origin, by one pass."""
-        return accept_chunks(self.chunks, accepts, origin, weights)
+        """Return which rows a rule accepts, by one pass; their shares stay lazy where they can."""
+        starts = self._starts
+        own = [
+            (None if weights is None else weights[starts[i] : starts[i + 1]],)
+            for i in range(len(self.chunks.sizes))
+        ]
+        lazy = self.chunks.lazily(accepts, weights)
+        told = lazy is None
+        mask = np.zeros(starts[-1] if told else 0, dtype=np.bool_)
+
+        def put(i: int, said: NDArray[np.bool_]) -> None:
+            mask[starts[i] : starts[i + 1]] = said
+
+        shared, purpose = (accepts, origin, told), "rows that are trusted"
+        sums = self.chunks.scan(
+            kernels.accepted, shared, own, purpose, put if told else None, bytes_per_row=int(told)
+        )
+        # What is lazy holds the weights already.
+        return Accepted.of(sums, mask if told else lazy, weights if told else None)
 
     def samples(
         self,
@@ -139,34 +139,29 @@ class ChunkedRows:
 
     def map(self, function: Callable[[Array], Array]) -> Array:
         """Return a function of every row by a pass."""
-        own = [(keep,) for keep in self._keeps()]
-        starts = np.concatenate([[0], np.cumsum(self.chunks.sizes)])
-        parts = [
-            kernels.refuse_bad(said, i, int(starts[i]))
-            for i, said in self.chunks.scan(
-                kernels.prepared_rows, (function,), own, "a function of the rows"
-            )
-            if i >= 0
-        ]
-        return np.concatenate(parts)
+        return self._each(kernels.mapped_rows, (function,), "a function of the rows")[0]
 
-    def _keeps(self) -> list[NDArray[np.bool_] | None]:
-        if self.keep is None:
-            return [None] * len(self.chunks.sizes)
-        return list(np.split(self.keep, np.cumsum(self.chunks.sizes)[:-1]))
+    def _each(self, kernel: Kernel, shared: tuple[object, ...], purpose: str) -> tuple[Array, Sums]:
+        """Return what a kernel says of the rows that count, and its sums; refuse bad values."""
+        keeps: list[NDArray[np.bool_] | None] = [None] * len(self.chunks.sizes)
+        if self.keep is not None:
+            keeps = list(np.split(self.keep, self._starts[1:-1]))
+        parts: list[Array] = []
+
+        def put(i: int, said: Array | kernels.BadValue) -> None:
+            parts.append(kernels.refuse_bad(said, i, int(self._starts[i])))
+
+        sums = self.chunks.scan(kernel, shared, [(keep,) for keep in keeps], purpose, put)
+        return np.concatenate(parts), sums
+
+    @property
+    def _starts(self) -> Indices:
+        """Where each chunk begins, and where the last one ends."""
+        return np.concatenate([[0], np.cumsum(self.chunks.sizes)]).astype(np.intp)
 
 
-def _spread(n: int, count: int) -> Indices:
-    """Return up to `count` numbers below n, evenly spaced from 0 on."""
-    return np.arange(min(n, count)) * n // min(n, count)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Along:
-    direction: Array
-
-    def __call__(self, rows: Array) -> Array:
-        return rows @ self.direction
+def _along(direction: Array, rows: Array) -> Array:
+    return rows @ direction
 
 
 def is_dask(X: object) -> bool:

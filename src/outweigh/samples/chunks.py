@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Any, Protocol
@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Chunks", "Kernel", "PassLog", "SlicedChunks", "Sums", "add_sums", "batches"]
+__all__ = ["Chunks", "Kernel", "PassLog", "SlicedChunks", "Sums", "Take", "add_sums", "batches"]
 
 logger = logging.getLogger("outweigh")
 
@@ -27,6 +27,9 @@ Sums = tuple[NDArray[np.float64], ...]
 
 Kernel = Callable[..., tuple[Any, Sums]]
 """What is done with one chunk: from the block, shared and own arguments to (per row, sums)."""
+
+Take = Callable[[int, Any], None]
+"""Takes the number of a chunk and what a kernel says of its rows."""
 
 
 @dataclass(slots=True, eq=False)
@@ -88,12 +91,13 @@ class Chunks(Protocol):
         shared: Sequence[object],
         own: Sequence[Sequence[object]],
         purpose: str,
+        take: Take | None = None,
         *,
         lanes: int = 16,
         bytes_per_row: int = 8,
         only: Sequence[int] | None = None,
-    ) -> Iterator[tuple[int, Any]]:
-        """Run a kernel on every chunk; yield (chunk, what it says of its rows), then (-1, sums).
+    ) -> Sums:
+        """Run a kernel on every chunk, hand on what it says, and return its sums.
 
         Parameters
         ----------
@@ -105,6 +109,8 @@ class Chunks(Protocol):
             Arguments of each chunk.
         purpose : str
             For the log.
+        take : callable, optional
+            Called with the number of each chunk and what the kernel says of its rows.
         lanes : int
             The sums are added along this many chains at once, in an order that depends on the
             chunks alone.
@@ -184,11 +190,12 @@ class SlicedChunks:
         shared: Sequence[object],
         own: Sequence[Sequence[object]],
         purpose: str,
+        take: Take | None = None,
         *,
         lanes: int = 16,
         bytes_per_row: int = 8,
         only: Sequence[int] | None = None,
-    ) -> Iterator[tuple[int, Any]]:
+    ) -> Sums:
         """Run a kernel on every slice in turn; see `Chunks`."""
         del lanes, bytes_per_row
         visited = range(len(self.sizes)) if only is None else only
@@ -201,9 +208,10 @@ class SlicedChunks:
                 block = self.make(block, i)
             said, sums = kernel(block, *shared, *own[i])
             total = add_sums(total, sums)
-            yield i, said
+            if take is not None:
+                take(i, said)
         ended()
-        yield -1, total
+        return total or ()
 
     def derived(
         self,

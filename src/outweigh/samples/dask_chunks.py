@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -22,6 +22,7 @@ from outweigh.samples.chunks import (
     Kernel,
     PassLog,
     Sums,
+    Take,
     add_sums,
     batches,
 )
@@ -70,11 +71,12 @@ class DaskChunks:
         shared: Sequence[object],
         own: Sequence[Sequence[object]],
         purpose: str,
+        take: Take | None = None,
         *,
         lanes: int = 16,
         bytes_per_row: int = 8,
         only: Sequence[int] | None = None,
-    ) -> Iterator[tuple[int, Any]]:
+    ) -> Sums:
         """Run a kernel on every chunk as a Dask graph; see `Chunks`."""
         visited = list(range(len(self.sizes)) if only is None else only)
         ended = self.log(purpose, len(visited), only is None)
@@ -92,13 +94,15 @@ class DaskChunks:
                 said.append(_said(step))
                 chains[lane] = _summed(step)
             answers, sums = _compute((said, chains), purpose)
-            yield from zip(group, answers, strict=True)
+            if take is not None:
+                for i, said_of in zip(group, answers, strict=True):
+                    take(i, said_of)
         total: Sums | None = None
         for part in sums:
             if part is not None:
                 total = add_sums(total, part)
         ended()
-        yield -1, total
+        return total or ()
 
     def derived(
         self,

@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
 
 import numpy as np
+import scipy.linalg
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from outweigh.forms import Form
-from outweigh.protocols import Array, Foresight, Indices, MomentMatrix, Reference
-from outweigh.samples.matrices import ArrayMoment, BlockedMoment, subtract_reference
-from outweigh.samples.screened import ScreenedMoment, SharedMoment, TiledMoment
-from outweigh.samples.second_moment import (
-    LastSecondMoment,
-    SecondMoments,
-    block_rows,
-    second_moment,
-)
+from outweigh.protocols import Array, Indices, MomentMatrix, Reference, Samples
+from outweigh.samples.matrices import ArrayMoment, Block, LazyMoment
+from outweigh.samples.second_moment import SecondMoments, block_rows, second_moment
 
-__all__ = ["INFINITE", "DenseSamples", "kurtosis_spacing", "median_kurtosis"]
+__all__ = [
+    "INFINITE",
+    "DenseSamples",
+    "column_energy",
+    "in_memory",
+    "in_span",
+    "kurtosis_spacing",
+    "median_kurtosis",
+]
 
 INFINITE = 1e100
 """Values beyond it, in units of the noise, are as good as infinite."""
@@ -30,6 +35,10 @@ INFINITE = 1e100
 _TIMES_X = 2
 _ALWAYS = 64 * 2**20
 _BLOCK_SIZE = 512
+# Directions weaker than this share of the strongest are rounding.
+_RANK_RTOL = 1e-10
+# Rows read at once of a matrix in float32, and the sides of a tile of one that is not held.
+_ROUNDED_ROWS, _TILE = 256, 1024
 # Values combined at once where a temporary of the size of X would be wasteful: they stay in cache.
 _CHUNK = 1 << 15
 # Entries of a form up to which it is quicker to add up their products one by one.
@@ -66,9 +75,12 @@ class DenseSamples:
 
     array: NDArray[np.float64]
     memory_budget: int | None = None
-    _known: SecondMoments = field(default_factory=SecondMoments, init=False, repr=False)
-    _screen: LastSecondMoment = field(default_factory=LastSecondMoment, init=False, repr=False)
-    _spare: LastSecondMoment = field(default_factory=LastSecondMoment, init=False, repr=False)
+    _known: SecondMoments = field(
+        default_factory=lambda: SecondMoments(np.float64), init=False, repr=False
+    )
+    _rounded: SecondMoments = field(
+        default_factory=lambda: SecondMoments(np.float32), init=False, repr=False
+    )
     _mean: list[tuple[Array, Array]] = field(default_factory=list, init=False, repr=False)
 
     @property
@@ -96,41 +108,40 @@ class DenseSamples:
         centred: bool,
         reference: Reference = 0.0,
         mean: Array | None = None,
-        single_precision: bool = False,
+        rounded: bool = False,
     ) -> MomentMatrix:
         """Return S_w - R (centred) or M_w - R as a moment matrix.
 
         Parameters
         ----------
         weights : ndarray of shape (n,)
+            Of sum one.
         centred : bool
             Subtract mu_w mu_w'.
         reference : float or ndarray
             The reference R.
         mean : ndarray of shape (d,), optional
             mu_w when it is known already.
-        single_precision : bool, default=False
-            Return a `ScreenedMoment`: summed in float32, in half the time, with a way to read any
-            part in float64. Where the moments are known in float64, those.
+        rounded : bool, default=False
+            Sum the blocks that the matrix is read in as a whole in float32, in half the time. Where
+            the moments are known in float64, they are exact all the same.
         """
         if centred and mean is None:
             mean = self.mean(weights)
         mean = mean if centred else None
-        exact = BlockedMoment(self.array, weights, mean, reference, _BLOCK_SIZE)
-        if single_precision:
+        root = partial(self._root, weights, mean) if self.n_samples < self.n_features else None
+        lazy = LazyMoment(self, weights, mean, reference, _BLOCK_SIZE, root=root)
+        known = None
+        if rounded:
             known = self._known.find(weights)
             if known is None:
-                return self._screened(weights, mean, reference, exact)
-            self._finish(known, mean, reference)
-            return ArrayMoment(known)
-        if not self._holds(np.float64):
-            return exact
-        if self.remembers_moments:
-            array = self._known.get(self.array, weights)
-        else:
-            array = second_moment(self.array, weights, np.float64)
-        self._finish(array, mean, reference)
-        return ArrayMoment(array)
+                return self._rounded_moment(lazy)
+        elif not self._holds(1, np.float64):
+            return lazy
+        elif self.remembers_moments:
+            known = self._known.get(self.array, weights)
+        found = second_moment(self.array, weights, np.float64) if known is None else known.copy()
+        return ArrayMoment.of(np.asarray(found, dtype=np.float64), mean, reference, lazy)
 
     @property
     def remembers_moments(self) -> bool:
@@ -139,64 +150,54 @@ class DenseSamples:
         # where a sum is quick, finding out what changed is not.
         if self.n_samples * self.n_features**2 <= _UPDATE_ABOVE:
             return False
-        return 4 * self.n_features <= self.n_samples and self._holds(np.float64)
+        return 4 * self.n_features <= self.n_samples and self._holds(1, np.float64)
 
-    def _screened(
-        self, weights: Array, mean: Array | None, reference: Reference, exact: BlockedMoment
-    ) -> ScreenedMoment:
-        screen: SharedMoment | TiledMoment
-        source = self._source_for(weights) if self._holds(np.float32) else None
-        if source is not None:
-            second = source.shared(self.array, weights, np.float32)
-            largest = float(np.diagonal(second).max())
-            screen = SharedMoment(source, mean, reference, source.version)
+    def _rounded_moment(self, lazy: LazyMoment) -> LazyMoment:
+        """Return the same matrix with blocks in float32."""
+        if self._holds(2, np.float32):
+            second = self._rounded.get(self.array, lazy.weights)
+            rounded, largest = partial(_rounded_rows, second, lazy.mean), np.diagonal(second).max()
         else:
-            root = np.empty(self.array.shape, dtype=np.float32)
-            for rows in self._chunks():
-                part = self.array[rows] if mean is None else self.array[rows] - mean
-                np.multiply(
-                    part,
-                    np.sqrt(weights[rows, None]),
-                    out=root[rows],
-                    dtype=np.float64,
-                    casting="same_kind",
-                )
-            largest = float(np.einsum("ij,ij->j", root, root).max())
-            screen = TiledMoment(root, reference)
-        largest += float(np.max(np.abs(reference)))
-        return ScreenedMoment(screen, exact, _SINGLE_ROUNDING * largest)
+            root = self._root(lazy.weights, lazy.mean, np.float32)
+            rounded, largest = partial(_tiles, root), np.einsum("ij,ij->j", root, root).max()
+        largest = float(largest) + float(np.max(np.abs(lazy.reference)))
+        return replace(lazy, rounded=rounded, rounding=_SINGLE_ROUNDING * largest)
 
-    def _source_for(self, weights: Array) -> LastSecondMoment | None:
-        """Return which remembered matrix to change to these weights; None sums them in tiles.
+    def _root(
+        self, weights: Array, mean: Array | None, dtype: type[np.floating] = np.float64
+    ) -> NDArray[Any]:
+        """Return the rows, less a mean if there is one, times the roots of their weights."""
+        root = np.empty(self.array.shape, dtype=dtype)
+        for rows in self._chunks():
+            part = self.array[rows] if mean is None else self.array[rows] - mean
+            # In double, then rounded: a huge value without weight must give 0, not inf times 0.
+            scale = np.sqrt(weights[rows, None])
+            np.multiply(part, scale, out=root[rows], dtype=np.float64, casting="same_kind")
+        return root
 
-        A descent over a loose set of weights ends far from its start, and the next one sets out
-        from there again: the matrix of the start is worth keeping.
-        """
-        if not self._screen.keeps_from(weights, np.float32):
-            return self._screen
-        # Beside many rows a second matrix is small.
-        return self._spare if 2 * self.n_features <= self.n_samples else None
+    def moment_rows(self, weights: Array, indices: Indices) -> Array:
+        """Return the named rows of X'diag(w)X."""
+        part = np.take(self.array, indices, axis=1)
+        part *= weights[:, None]
+        return np.asarray(part.T @ self.array)
 
-    def _finish(
-        self, array: NDArray[np.floating], mean: Array | None, reference: Reference
-    ) -> None:
-        """Turn M_w into S_w - R or M_w - R in place."""
-        if mean is not None:
-            short = mean.astype(array.dtype)
-            for start in range(0, self.n_features, _BLOCK_SIZE):
-                rows = slice(start, start + _BLOCK_SIZE)
-                array[rows] -= short[rows, None] * short
-        if np.ndim(reference) == 0:
-            array.reshape(-1)[:: self.n_features + 1] -= reference
-        else:
-            subtract_reference(array, reference, np.arange(self.n_features))
+    def moment_block(self, weights: Array, indices: Indices) -> Array:
+        """Return the block of X'diag(w)X on the named coordinates."""
+        part = np.take(self.array, indices, axis=1) * np.sqrt(weights)[:, None]
+        return np.asarray(part.T @ part)
 
-    def _holds(self, dtype: type[np.floating]) -> bool:
-        """Whether a moment matrix, and the scaled rows that it is summed from, fit the budget."""
+    def moment_product(self, weights: Array, vectors: Array) -> Array:
+        """Return X'diag(w)X V."""
+        along = self.array @ vectors
+        scale = weights if along.ndim == 1 else weights[:, None]
+        return np.asarray(self.array.T @ (scale * along))
+
+    def _holds(self, n_matrices: int, dtype: type[np.floating]) -> bool:
+        """Whether moment matrices, and the scaled rows they are summed from, fit the budget."""
         budget = self.memory_budget
         if budget is None:
             budget = max(_TIMES_X * self.array.nbytes, _ALWAYS)
-        rows = self.n_features + block_rows(self.n_samples, self.n_features)
+        rows = n_matrices * self.n_features + block_rows(self.n_samples, self.n_features)
         return np.dtype(dtype).itemsize * self.n_features * rows <= budget
 
     def _chunks(self, n_values: int = _CHUNK) -> Iterator[slice]:
@@ -295,9 +296,11 @@ class DenseSamples:
         second = weights @ squares
         return median_kurtosis(second, weights @ np.square(squares, out=squares))
 
-    def squared_distances(self, centre: Array, foresee: Foresight | None = None) -> Array:
-        """Return |x_i - centre|^2 for every row; nothing is foreseen for rows in memory."""
-        del foresee
+    def squared_distances(
+        self, centre: Array, within: float | None = None, weights: Array | None = None
+    ) -> Array:
+        """Return |x_i - centre|^2 for every row; moments of rows in memory can wait."""
+        del within, weights
         result = np.empty(self.n_samples)
         with np.errstate(over="ignore"):
             for rows in self._chunks():
@@ -305,12 +308,37 @@ class DenseSamples:
                 np.einsum("ij,ij->i", part, part, out=result[rows])
         return result
 
-    def foresee(self, what: Foresight) -> None:
-        """Do nothing: rows in memory are read as often as need be."""
+    def distances_and_quadratic(
+        self, centre: Array, form: Form, drift: Array | None = None
+    ) -> tuple[Array, Array]:
+        """Return `squared_distances` and `quadratic`; values of 1e300 may overflow."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            return self.squared_distances(centre), self.quadratic(form, drift)
 
     def rescaled(self, factor: Array) -> DenseSamples:
         """Return the same rows with every column divided by its factor."""
         return DenseSamples(self.array / factor, self.memory_budget)
+
+
+def _rounded_rows(second: NDArray[np.floating], mean: Array | None) -> Iterator[Block]:
+    """Yield M - mu mu' by rows, few enough for what is subtracted to stay in cache."""
+    short = None if mean is None else mean.astype(second.dtype)
+    for start in range(0, second.shape[0], _ROUNDED_ROWS):
+        rows = slice(start, start + _ROUNDED_ROWS)
+        block = second[rows].copy()
+        if short is not None:
+            block -= short[rows, None] * short
+        yield start, 0, block
+
+
+def _tiles(root: NDArray[np.floating]) -> Iterator[Block]:
+    """Yield Y'Y in square tiles on and above the diagonal."""
+    d = root.shape[1]
+    for start in range(0, d, _TILE):
+        # A copy in order: it is multiplied with every strip to the right of it.
+        left = np.array(root[:, start : start + _TILE].T, order="C")
+        for column in range(start, d, _TILE):
+            yield start, column, left @ root[:, column : column + _TILE]
 
 
 def kurtosis_spacing(n_features: int) -> int:
@@ -322,3 +350,57 @@ def median_kurtosis(second: Array, fourth: Array) -> float:
     """Return the median kurtosis, given central moments; 3 where nothing varies."""
     varying = second > 0
     return float(np.median(fourth[varying] / second[varying] ** 2)) if varying.any() else 3.0
+
+
+def in_memory(samples: Samples) -> DenseSamples:
+    """Return samples of few rows and many columns in memory, or say that they do not fit."""
+    held = samples.at_hand()
+    if isinstance(held, DenseSamples):
+        return held
+    raise ValueError(
+        f"X: {samples.n_samples} rows of {samples.n_features} columns do not fit the memory that "
+        "may be gathered, as fewer rows than columns must; raise outweigh.gathered-bytes in the "
+        "configuration of Dask, or drop columns"
+    )
+
+
+def in_span(samples: DenseSamples, sample_weight: Array) -> tuple[DenseSamples, Array]:
+    """Return the rows in an orthonormal basis of their span, and that basis.
+
+    Exact: second moments in these coordinates have the same nonzero eigenvalues. Costs the n x n
+    Gram matrix and no d x d array.
+
+    Parameters
+    ----------
+    samples : DenseSamples
+    sample_weight : ndarray of shape (n,)
+        Where it is 0 the row does not count for the span.
+
+    Returns
+    -------
+    coordinates : DenseSamples
+        n rows of as many columns as the rank.
+    basis : ndarray of shape (d, rank)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> coordinates, basis = in_span(DenseSamples(np.array([[3.0, 0.0, 4.0]])), np.ones(1))
+    >>> abs(coordinates.array), basis.shape
+    (array([[5.]]), (3, 1))
+    """
+    rows = samples.array[sample_weight > 0]
+    gram = rows @ rows.T
+    values, vectors = scipy.linalg.eigh(gram)
+    kept = values > _RANK_RTOL * max(float(values[-1]), np.finfo(float).tiny)
+    values, vectors = values[kept][::-1], vectors[:, kept][:, ::-1]
+    # Orthonormal up to the squared condition number; one QR step makes it exact.
+    basis = np.linalg.qr(rows.T @ (vectors / np.sqrt(values)))[0]
+    return DenseSamples(samples.array @ basis), basis
+
+
+def column_energy(samples: DenseSamples, weights: Array) -> Array:
+    """Return sum_l (S_w)_jl^2 for every column j, through the n x n Gram matrix."""
+    root = np.sqrt(weights)[:, None] * (samples.array - samples.mean(weights))
+    gram = root @ root.T
+    return np.asarray(np.einsum("ij,ij->j", root, gram @ root))

@@ -7,25 +7,31 @@ on disk or on a cluster are in `outweigh.samples.chunked_rows`, a sparse matrix 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from outweigh.protocols import Array, Indices, Samples
+from outweigh.samples import kernels
+from outweigh.samples.chunks import Sums, add_sums
 from outweigh.samples.dense import DenseSamples
-from outweigh.samples.early import Early, Expect
-from outweigh.samples.parts import Accepted, Accepts, accept_slices
 from outweigh.samples.sparse import row_slices
 
 __all__ = [
+    "Accepted",
+    "Accepts",
     "Affine",
     "ArrayRows",
     "Overview",
     "Rows",
+    "accept_slices",
 ]
+
+Accepts = Callable[[NDArray[np.floating]], NDArray[np.bool_]]
+"""From rows to whether each is accepted; small enough to be sent to workers."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,38 +46,50 @@ class Overview:
         The columns that are not constant.
     keys : ndarray of shape (n,)
         The rows along a given direction, up to a common constant.
-    early : Early, optional
-        More, where a second look at all rows would cost a pass.
     """
 
     first: Array
     varies: NDArray[np.bool_]
     keys: Array
-    early: Early | None = None
 
 
-class Affine(Protocol):
-    """A transform z = (x[columns] - origin) / scale, then z W where there is a whitener W."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Accepted:
+    """The rows that a rule accepts, and their sums.
 
-    @property
-    def columns(self) -> Indices:
-        """The columns that are used."""
-        ...
+    Attributes
+    ----------
+    shift : ndarray of shape (d,)
+        The weighted sum of x - origin over them.
+    kept, total : float
+        Their weight, and that of all rows.
+    shares : ndarray of shape (n,)
+        The weight of each row over `kept`, and zero for those not accepted. A dask array, chunked
+        like the rows and not yet computed, for rows of Dask.
+    """
 
-    @property
-    def origin(self) -> Array:
-        """What is subtracted from them."""
-        ...
+    shift: Array
+    kept: float
+    total: float
+    shares: Any
 
-    @property
-    def scale(self) -> Array:
-        """What they are divided by."""
-        ...
+    @classmethod
+    def of(cls, sums: Sums, mask: Any, weights: Array | None) -> Accepted:
+        """Return what is accepted, given what `kernels.accepted` sums and says."""
+        shift, (kept, total) = sums
+        # Where nothing is accepted there is nothing to share out, and every entry is zero.
+        scale = 1.0 / float(kept) if kept > 0.0 else 0.0
+        shares = mask * scale if weights is None else mask * weights * scale
+        return cls(shift, float(kept), float(total), shares)
 
-    @property
-    def whitener(self) -> Array | None:
-        """The matrix that rows are multiplied by at last, if any."""
-        ...
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Affine:
+    """A transform z = (x[columns] - origin) / scale."""
+
+    columns: Indices
+    origin: Array
+    scale: Array
 
 
 class Rows(Protocol):
@@ -82,15 +100,8 @@ class Rows(Protocol):
         """Rows and columns."""
         ...
 
-    def overview(self, direction: Array, expect: Expect | None = None) -> Overview:
-        """Look at all rows once; refuse values that are not finite.
-
-        Parameters
-        ----------
-        direction : ndarray of shape (d,)
-        expect : callable, optional
-            Called with a few rows if answers to what will be asked next can be found meanwhile.
-        """
+    def overview(self, direction: Array) -> Overview:
+        """Look at all rows once, and along a direction; refuse values that are not finite."""
         ...
 
     def take(self, indices: Indices) -> Array:
@@ -153,9 +164,8 @@ class ArrayRows:
         """None: nothing is read but memory."""
         return None
 
-    def overview(self, direction: Array, expect: Expect | None = None) -> Overview:
+    def overview(self, direction: Array) -> Overview:
         """Look at all rows once."""
-        del expect
         X = self.array
         varies = X[0] != X[-1]
         alike = np.flatnonzero(~varies)
@@ -181,7 +191,7 @@ class ArrayRows:
     def accept(self, accepts: Accepts, origin: Array, weights: Array | None) -> Accepted:
         """Return which rows a rule accepts, and their sums about an origin."""
         slices = ((part, self.array[part]) for part in row_slices(*self.shape))
-        return accept_slices(slices, self.shape[0], accepts, origin, weights)
+        return accept_slices(slices, accepts, origin, weights)
 
     def samples(
         self,
@@ -196,3 +206,30 @@ class ArrayRows:
     def map(self, function: Callable[[Array], Array]) -> Array:
         """Return a function of every row."""
         return function(self.array)
+
+
+def accept_slices(
+    slices: Iterable[tuple[slice, NDArray[np.floating]]],
+    accepts: Accepts,
+    origin: Array,
+    weights: Array | None,
+) -> Accepted:
+    """Return the accepted rows of what is in memory, looked at a slice at a time.
+
+    Parameters
+    ----------
+    slices : iterable of (slice, ndarray)
+        Which rows, and their values.
+    accepts : callable
+    origin : ndarray of shape (d,)
+    weights : ndarray of shape (n,), optional
+        One each by default.
+    """
+    masks: list[NDArray[np.bool_]] = []
+    total: Sums | None = None
+    for part, rows in slices:
+        own = None if weights is None else weights[part]
+        mask, sums = kernels.accepted(rows, accepts, origin, True, own)
+        masks.append(np.asarray(mask))
+        total = add_sums(total, sums)
+    return Accepted.of(total or (), np.concatenate(masks), weights)

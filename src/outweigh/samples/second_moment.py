@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +11,6 @@ from outweigh.protocols import Array
 
 __all__ = [
     "Change",
-    "LastSecondMoment",
     "SecondMoments",
     "block_rows",
     "change_between",
@@ -25,14 +24,14 @@ _ROW_BLOCK = 2048
 _VALUES_IN_CACHE = 1 << 17
 # Below this share of rows with a weight, gathering them costs less than multiplying zeros.
 _GATHER_BELOW = 0.7
-# Beyond this share of rows whose weight changed, starting anew is as cheap as an update.
-_UPDATE_BELOW = 0.5
+# Beyond this share of rows whose weight changed, starting anew is as cheap as a change.
+_CHANGE_BELOW = 0.5
 # Columns multiplied at once where a second array of the size of the product would be wasteful.
 _TILE = 1024
 # Weights this close, relative to the largest, have the same moments to the last digit.
 _EQUAL = 1e-14
-# Updates after which a sum is made anew, so that their rounding does not pile up.
-_UPDATES_IN_A_ROW = 16
+# Changes after which a sum is made anew, so that their rounding does not pile up.
+_CHANGES_IN_A_ROW = 16
 
 Floats = NDArray[np.floating]
 Change = tuple[float, Array, NDArray[np.bool_]]
@@ -44,118 +43,79 @@ def second_moment(rows: NDArray[np.float64], weights: Array, dtype: type[np.floa
     return _weighted_sum(rows, weights, dtype)
 
 
-@dataclass(slots=True, eq=False)
-class LastSecondMoment:
-    """The second moment of the last weights, from which that of similar weights follows cheaply.
+@dataclass(frozen=True, slots=True, eq=False)
+class _Known:
+    """The second moment at some weights, and how many changes it has gone through."""
 
-    Most rows keep a common multiple of their old weight, so
-    M_w = a M_old + sum over the other rows of (w_i - a w_old_i) x_i x_i'.
-    """
-
-    weights: Array | None = None
-    matrix: Floats | None = None
-    updates: int = 0
-    version: int = 0
-    missed: bool = False
-
-    def keeps_from(self, weights: Array, dtype: type[np.floating]) -> bool:
-        """Whether to keep the matrix and sum these weights apart: the first time it is no help.
-
-        The second time in a row, it is better replaced.
-        """
-        helps = self.matrix is None or self.change_to(weights, dtype) is not None
-        self.missed = not helps and not self.missed and self.updates < _UPDATES_IN_A_ROW
-        return self.missed
+    weights: Array
+    matrix: Floats
+    changes: int = 0
 
     def holds(self, weights: Array) -> bool:
         """Whether the matrix is that of these weights."""
-        if self.weights is None or self.weights.size != weights.size:
-            return False
         return bool(np.abs(weights - self.weights).max() <= _EQUAL * weights.max())
 
-    def change_to(self, weights: Array, dtype: type[np.floating]) -> Change | None:
-        """Return what changes with the weights; None where a new sum costs less."""
-        if (
-            self.weights is None
-            or self.matrix is None
-            or self.matrix.dtype != dtype
-            or self.updates >= _UPDATES_IN_A_ROW
-        ):
-            return None
-        change = change_between(weights, self.weights)
-        few = np.count_nonzero(change[2]) <= _UPDATE_BELOW * weights.size
-        return change if few else None
+    def changed_to(self, weights: Array, rows: NDArray[np.float64]) -> _Known | None:
+        """Return the second moment of other weights; None where a new sum costs less.
 
-    def shared(self, rows: NDArray[np.float64], weights: Array, dtype: type[np.floating]) -> Floats:
-        """Return the remembered X'diag(w)X itself: not to be written to, and gone at `version` + 1.
-
-        A matrix of many features is not held twice.
+        Most rows keep a common multiple of their old weight, so
+        M_w = a M_old + sum over the other rows of (w_i - a w_old_i) x_i x_i'.
         """
-        change = self.change_to(weights, dtype)
-        if change is None:
-            return self.anew(rows, weights, dtype)
-        return self.apply(rows, weights, change)
-
-    def apply(self, rows: NDArray[np.float64], weights: Array, change: Change) -> Floats:
-        """Go on to other weights by what changes with them, and return the remembered matrix."""
-        assert self.matrix is not None
-        assert self.weights is not None
-        self.version += 1
-        factor, moves, moved = change
+        if self.changes >= _CHANGES_IN_A_ROW:
+            return None
+        factor, moves, moved = change_between(weights, self.weights)
+        if np.count_nonzero(moved) > _CHANGE_BELOW * weights.size:
+            return None
         dtype = self.matrix.dtype.type
-        self.matrix *= dtype(factor)
+        matrix = self.matrix * dtype(factor)
         for sign in (1.0, -1.0):
             part = np.where(moved & (sign * moves > 0), np.abs(moves), 0.0)
             if part.any():
-                _weighted_sum(rows, part, dtype, into=self.matrix, sign=sign)
+                _weighted_sum(rows, part, dtype, into=matrix, sign=sign)
         # Rows that count as unmoved are so to 1e-12; what is remembered is what was summed.
-        self.weights = np.where(moved, weights, factor * self.weights)
-        self.updates += 1
-        return self.matrix
-
-    def anew(self, rows: NDArray[np.float64], weights: Array, dtype: type[np.floating]) -> Floats:
-        """Sum for other weights from nothing, and return the remembered matrix."""
-        self.version += 1
-        self.matrix = None
-        self.matrix = second_moment(rows, weights, dtype)
-        self.weights, self.updates = weights.copy(), 0
-        return self.matrix
+        return _Known(np.where(moved, weights, factor * self.weights), matrix, self.changes + 1)
 
 
 @dataclass(slots=True, eq=False)
 class SecondMoments:
-    """The second moments of the first weights and of the last, each array handed out a copy.
+    """The second moments of the first weights and of the last, in one precision.
 
     Descents start from the same weights over and over; those after them are close to the last.
+    Arrays that are handed out are shared, and never written to.
     """
 
-    first: LastSecondMoment = field(default_factory=LastSecondMoment)
-    last: LastSecondMoment = field(default_factory=LastSecondMoment)
+    dtype: type[np.floating]
+    _first: _Known | None = None
+    _last: _Known | None = None
 
     def find(self, weights: Array) -> Floats | None:
         """Return X'diag(w)X if it is known."""
-        for known in (self.last, self.first):
-            if known.matrix is not None and known.holds(weights):
-                return known.matrix.copy()
+        for known in (self._last, self._first):
+            if known is not None and known.holds(weights):
+                return known.matrix
         return None
 
     def get(self, rows: NDArray[np.float64], weights: Array) -> Floats:
-        """Return X'diag(w)X in float64, and remember it."""
+        """Return X'diag(w)X, and remember it."""
         if 2 * np.count_nonzero(weights) < weights.size:
             # Few rows are summed quickly, and tell little about the weights to come.
-            return second_moment(rows, weights, np.float64)
+            return second_moment(rows, weights, self.dtype)
         found = self.find(weights)
         if found is not None:
             return found
-        if self.first.matrix is None:
-            return self.first.shared(rows, weights, np.float64).copy()
-        change = self.last.change_to(weights, np.float64)
-        if change is None:
-            change = self.first.change_to(weights, np.float64)
-            if change is None:
-                return self.last.anew(rows, weights, np.float64).copy()
-            self.last = replace(self.first, matrix=self.first.matrix.copy())
-        return self.last.apply(rows, weights, change).copy()
+        for known in (self._last, self._first):
+            changed = None if known is None else known.changed_to(weights, rows)
+            if changed is not None:
+                self._last = changed
+                return changed.matrix
+        # What it replaces is let go before the new sum takes its memory.
+        self._last = None
+        new = _Known(weights.copy(), second_moment(rows, weights, self.dtype))
+        if self._first is None:
+            self._first = new
+        else:
+            self._last = new
+        return new.matrix
 
 
 def block_rows(n: int, d: int) -> int:

@@ -16,11 +16,10 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from outweigh.forms import Form
-from outweigh.protocols import Array, Foresight, Indices, MomentMatrix, Reference
-from outweigh.samples.chunked_moment import ChunkedMoment
+from outweigh.protocols import Array, Indices, MomentMatrix, Reference
 from outweigh.samples.chunks import GATHERED_BYTES
 from outweigh.samples.dense import INFINITE, DenseSamples, kurtosis_spacing, median_kurtosis
-from outweigh.samples.matrices import ArrayMoment, subtract_reference
+from outweigh.samples.matrices import ArrayMoment, LazyMoment
 
 __all__ = ["SparseSamples", "dense_budget", "row_slices"]
 
@@ -91,23 +90,18 @@ class SparseSamples:
         centred: bool,
         reference: Reference = 0.0,
         mean: Array | None = None,
-        single_precision: bool = False,
+        rounded: bool = False,
     ) -> MomentMatrix:
         """Return S_w - R (centred) or M_w - R; always summed in float64."""
-        del single_precision
+        del rounded
         if not centred:
             mean = None
         elif mean is None:
             mean = self.mean(weights)
         if 8 * self.n_features**2 > max(_SMALL_MATRIX, self._budget):
-            squares = self._about(weights, np.zeros(self.n_features), (2,))[0]
             size = max(1, self._budget // (16 * self.n_features))
-            return ChunkedMoment(self, weights, mean, reference, squares, size)
-        array = self._second(weights)
-        if mean is not None:
-            _subtract_outer(array, mean, mean)
-        subtract_reference(array, reference, np.arange(self.n_features))
-        return ArrayMoment(array)
+            return LazyMoment(self, weights, mean, reference, size)
+        return ArrayMoment.of(self._second(weights), mean, reference)
 
     def quadratic(self, form: Form, drift: Array | None = None) -> Array:
         """Return x_i'Zx_i - x_i'b for every row."""
@@ -178,9 +172,11 @@ class SparseSamples:
         some = self._on(np.arange(0, self.n_features, kurtosis_spacing(self.n_features)))
         return median_kurtosis(*some._about(weights, some.mean(weights), (2, 4)))
 
-    def squared_distances(self, centre: Array, foresee: Foresight | None = None) -> Array:
-        """Return |x_i - centre|^2 for every row; nothing is foreseen for rows in memory."""
-        del foresee
+    def squared_distances(
+        self, centre: Array, within: float | None = None, weights: Array | None = None
+    ) -> Array:
+        """Return |x_i - centre|^2 for every row; moments of rows in memory can wait."""
+        del within, weights
         centre = centre + self.shift if self._is_shifted else centre
         at = centre[self.matrix.indices]
         with np.errstate(over="ignore"):
@@ -192,8 +188,12 @@ class SparseSamples:
             result[self.emptied] = own @ own
         return np.maximum(result, 0.0)
 
-    def foresee(self, what: Foresight) -> None:
-        """Do nothing: rows in memory are read as often as need be."""
+    def distances_and_quadratic(
+        self, centre: Array, form: Form, drift: Array | None = None
+    ) -> tuple[Array, Array]:
+        """Return `squared_distances` and `quadratic`; values of 1e300 may overflow."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            return self.squared_distances(centre), self.quadratic(form, drift)
 
     def rescaled(self, factor: Array) -> SparseSamples:
         """Return the same rows with every column divided by its factor."""

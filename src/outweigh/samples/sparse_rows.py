@@ -12,9 +12,7 @@ from numpy.typing import NDArray
 from outweigh.protocols import Array, Indices
 from outweigh.samples.chunked import ChunkedSamples
 from outweigh.samples.chunks import SlicedChunks
-from outweigh.samples.early import Expect
-from outweigh.samples.parts import Accepted, Accepts, accept_slices
-from outweigh.samples.rows import Affine, Overview
+from outweigh.samples.rows import Accepted, Accepts, Affine, Overview, accept_slices
 from outweigh.samples.sparse import SparseSamples, dense_budget, row_slices
 
 __all__ = ["SparseRows"]
@@ -63,9 +61,8 @@ class SparseRows:
         """None: nothing is read but memory."""
         return None
 
-    def overview(self, direction: Array, expect: Expect | None = None) -> Overview:
+    def overview(self, direction: Array) -> Overview:
         """Look at all rows once."""
-        del expect
         X = self.matrix
         varies = _dense_row(X.max(axis=0)) != _dense_row(X.min(axis=0))
         with np.errstate(over="ignore", invalid="ignore"):
@@ -87,7 +84,7 @@ class SparseRows:
     def accept(self, accepts: Accepts, origin: Array, weights: Array | None) -> Accepted:
         """Return which rows a rule accepts, and their sums about an origin."""
         slices = ((part, self.matrix[part].toarray()) for part in row_slices(*self.shape))
-        return accept_slices(slices, self.shape[0], accepts, origin, weights)
+        return accept_slices(slices, accepts, origin, weights)
 
     def samples(
         self,
@@ -100,7 +97,7 @@ class SparseRows:
         Origin and scale are applied implicitly. What is not sparse after the transform, or would
         lose digits so, is made dense a slice at a time.
         """
-        if affine is not None and affine.whitener is None:
+        if affine is not None:
             shift = affine.origin / affine.scale
             if np.all(np.abs(shift) <= _FAR):
                 return SparseSamples(_divided(self.matrix, affine.columns, affine.scale), shift)
