@@ -68,8 +68,6 @@ class Tuning:
     unit_factor, unit_columns
         A column may be of unit noise where its robust scales are within this factor of one, and
         columns are left alone where this share of them may be.
-    outliers_left
-        A deviation this much above a robust scale shows outliers that rough weights have left.
     candidates
         Sparse or dense directions looked at beyond the components asked for.
     bulk
@@ -103,7 +101,6 @@ class Tuning:
     far: float = 10.0
     unit_factor: float = 2.0
     unit_columns: float = 0.9
-    outliers_left: float = 1.25
     candidates: int = 3
     bulk: float = 0.5
     white_excess: float = 2.0
