@@ -19,7 +19,7 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.tables import show
 from outweigh.estimators.pca import RobustPCA
-from outweigh.estimators.pca_distances import distances_for
+from outweigh.fit.distances import distances_for
 from outweigh.samples import DenseSamples
 
 EPS = 0.1

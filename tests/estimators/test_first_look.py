@@ -1,4 +1,4 @@
-"""The first pass over chunks answers more than was asked, and no answer depends on its guesses."""
+"""The first look at rows in chunks is that at rows in memory, wherever the odd ones are."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import pytest
 from numpy.typing import NDArray
 
 from outweigh import RobustMean, RobustSparseMean
-from outweigh.estimators.mean_template import MeanEstimator
-from outweigh.estimators.start import prepare_first, start_on
-from outweigh.pruning import pruned_rows, pruning_radius_sq
-from outweigh.samples import kernels
+from outweigh.estimators.mean import MeanEstimator
+from outweigh.fit.noise import Noise, first_look, pruning_radius_sq
+from outweigh.fit.tuning import TUNING
+from outweigh.samples import ArrayRows, Rows, kernels
 from outweigh.samples.chunked_memory import MomentSums
 from outweigh.samples.chunked_rows import ChunkedRows
 from outweigh.samples.chunks import SlicedChunks
@@ -20,8 +20,8 @@ from outweigh.samples.chunks import SlicedChunks
 Array = NDArray[np.float64]
 
 N, D, K, CHUNK = 3000, 80, 4, 250
-RADIUS = float(np.sqrt(pruning_radius_sq(N, D)))
-PASSES_BY_THE_WAY, PASSES_APART = 1, 2
+# That of rows of unit noise.
+RADIUS = float(np.sqrt(pruning_radius_sq(np.full(N, float(D)), np.ones(N), D, TUNING)))
 
 
 def clean(seed: int = 0) -> Array:
@@ -69,19 +69,18 @@ def assert_same_fit(
     return int(found.n_passes_)
 
 
-def first_passes(X: Array, scale: str | Array | None = "auto", bound: float = 0.2) -> int:
-    """Return the passes made before the descent; check which rows are to be pruned."""
-    rows = chunked(X)
-    weight = np.ones(len(X))
-    start = start_on(rows, weight, scale)
-    prepared = prepare_first(rows, weight, start, bound)
-    assert rows.n_passes is not None
-    count = rows.n_passes
-    exact = prepared.samples.squared_distances(prepared.anchor)
-    np.testing.assert_array_equal(exact > prepared.radius_sq, prepared.far > prepared.radius_sq)
-    expected = pruned_rows(exact, prepared.radius_sq, weight, bound)
-    np.testing.assert_array_equal(np.sort(prepared.pruned(weight, bound)), np.sort(expected))
-    return count
+def looked_at(rows: Rows, bound: float = 0.2) -> Noise:
+    return first_look(rows, np.ones(N), "auto", None, bound, TUNING)
+
+
+def assert_same_look(X: Array, bound: float = 0.2) -> None:
+    """Compare the first look at rows in chunks with that at rows in memory."""
+    found, expected = looked_at(chunked(X), bound), looked_at(ArrayRows(X), bound)
+    np.testing.assert_array_equal(np.sort(found.pruned), np.sort(expected.pruned))
+    np.testing.assert_array_equal(found.standardizer.columns, expected.standardizer.columns)
+    np.testing.assert_allclose(found.standardizer.scale, expected.standardizer.scale, rtol=1e-12)
+    np.testing.assert_allclose(found.centre, expected.centre, rtol=1e-9, atol=1e-12)
+    assert found.radius_sq == pytest.approx(expected.radius_sq, rel=1e-9)
 
 
 def test_clean_rows_take_two_passes_and_outliers_two_more() -> None:
@@ -93,33 +92,33 @@ def test_rows_on_either_side_of_the_radius_are_told_apart() -> None:
     X = clean()
     rows = np.arange(0, N, 40)
     at_distance(X, rows, RADIUS + np.linspace(-0.3, 0.3, rows.size))
-    assert first_passes(X) == PASSES_BY_THE_WAY
+    assert_same_look(X)
     assert_same_fit(lambda: RobustSparseMean(K, contamination=0.1), X)
 
 
-def test_too_many_rows_in_doubt_cost_a_pass() -> None:
+def test_many_rows_about_the_radius_are_told_apart() -> None:
     X = clean()
     rows = np.arange(0, N, 2)
     at_distance(X, rows, RADIUS + np.linspace(-0.05, 0.05, rows.size))
-    assert first_passes(X, bound=0.45) == PASSES_APART
+    assert_same_look(X, bound=0.45)
 
 
-def test_more_far_rows_than_may_be_pruned_cost_a_pass() -> None:
+def test_more_far_rows_than_may_be_pruned_are_pruned_farthest_first() -> None:
     X = clean()
     X[::10] += np.linspace(20.0, 30.0, N // 10)[:, None]
-    assert first_passes(X, bound=0.05) == PASSES_APART
-    assert first_passes(X, bound=0.2) == PASSES_BY_THE_WAY
+    assert_same_look(X, bound=0.05)
+    assert_same_look(X, bound=0.2)
     for share in (0.0, 0.05, 0.2, "auto"):
         assert_same_fit(lambda share=share: RobustMean(contamination=share), X)
 
 
 @pytest.mark.parametrize("factor", [1.0, 0.01, 300.0])
-def test_unknown_scales_are_guessed_and_corrected(factor: float) -> None:
+def test_unknown_scales_are_those_of_memory(factor: float) -> None:
     units = factor * np.logspace(0, 1, D)
     X = contaminated()
     rows = np.arange(5, N, 50)
     at_distance(X, rows, RADIUS + np.linspace(-0.3, 0.3, rows.size))
-    assert first_passes(X * units) == PASSES_BY_THE_WAY
+    assert_same_look(X * units)
     for share in (0.15, "auto"):
         assert_same_fit(lambda share=share: RobustSparseMean(K, contamination=share), X * units)
 
@@ -133,25 +132,25 @@ def test_a_first_chunk_unlike_the_others_changes_no_answer() -> None:
     assert_same_fit(lambda: RobustMean(), X)
 
 
-def test_a_column_that_varies_in_a_row_not_looked_at_costs_a_pass() -> None:
+def test_a_column_that_varies_in_one_row_varies() -> None:
     X = contaminated()
     X[:, 70] = 4.0
     X[2 * CHUNK + 3, 70] = 5.0
-    assert first_passes(X) == PASSES_APART
+    assert_same_look(X)
     assert_same_fit(lambda: RobustSparseMean(K, contamination=0.1), X)
 
 
 def test_constant_columns_are_left_out() -> None:
     X = contaminated()
     X[:, 70] = 4.0
-    assert first_passes(X) == PASSES_BY_THE_WAY
+    assert_same_look(X)
     with pytest.warns(UserWarning, match="constant"):
         assert_same_fit(lambda: RobustSparseMean(K, contamination=0.1), X)
 
 
 def test_an_origin_far_away_changes_no_answer() -> None:
     X = contaminated() + np.linspace(-1e3, 1e3, D)
-    assert first_passes(X) == PASSES_BY_THE_WAY
+    assert_same_look(X)
     assert_same_fit(lambda: RobustMean(contamination=0.1), X)
 
 
@@ -231,7 +230,7 @@ def test_a_bad_value_is_named_wherever_it_is(row: int, value: float) -> None:
     X = contaminated()
     X[row, 3] = value
     with pytest.raises(ValueError, match=rf"chunk {row // CHUNK} .*row {row}, column 3"):
-        start_on(chunked(X), np.ones(N), "auto")
+        looked_at(chunked(X))
 
 
 def test_text_in_a_chunk_that_is_looked_at_is_refused_by_name() -> None:
@@ -239,10 +238,4 @@ def test_text_in_a_chunk_that_is_looked_at_is_refused_by_name() -> None:
     X[4 * CHUNK :] = "text"
     rows = ChunkedRows(SlicedChunks(X, (CHUNK,) * (N // CHUNK), 1000))
     with pytest.raises(ValueError, match=r"chunk \d+ .* not numbers"):
-        start_on(rows, np.ones(N), "auto")
-
-
-def test_rows_that_are_going_to_be_gathered_are_not_looked_at_early() -> None:
-    X = contaminated()
-    start = start_on(chunked(X, budget=2 * X.nbytes), np.ones(N), "auto")
-    assert start.found is None
+        looked_at(rows)

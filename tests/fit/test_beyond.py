@@ -62,7 +62,7 @@ def test_on_given_features_the_component_solves_the_generalised_eigenproblem() -
     kept = np.array([0, 1, 5])
     part = whitener()[:, kept]
     values = scipy.linalg.eigh(part.T @ A @ part, part.T @ part, eigvals_only=True)
-    v = beyond()._on_features(A, kept)  # noqa: SLF001
+    v = beyond()._on_features(A, kept)
     u = beyond().whitened(v[:, None])[:, 0]
     assert float(u @ A @ u) == pytest.approx(values[-1])
 

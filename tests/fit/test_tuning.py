@@ -37,7 +37,7 @@ def test_every_number_is_read_somewhere() -> None:
 
 @pytest.mark.parametrize("estimator", [RobustMean, RobustSparseMean, RobustPCA, RobustSparsePCA])
 def test_all_four_estimators_are_tuned_alike(estimator: type) -> None:
-    assert estimator._tuning is TUNING  # noqa: SLF001
+    assert estimator._tuning is TUNING
 
 
 def test_numbers_cannot_be_changed_by_accident() -> None:

@@ -139,10 +139,10 @@ def leading(matrix: Array, level: float) -> tuple[Array, int] | None:
     """Return the directions chosen where a survey found this matrix and clean is that level."""
     n, d = 10_000, len(matrix)
     space = Basis(problem_of(objectives.mean(DenseSamples(np.zeros((n, d))))))
-    space._matrix = ArrayMoment(matrix)  # noqa: SLF001
-    scale = level / space._problem.floor(np.full(n, 1.0 / n)).median  # noqa: SLF001
-    space._matrix = ArrayMoment(matrix / scale)  # noqa: SLF001
-    return space._leading(np.full(n, 1.0 / n))  # noqa: SLF001
+    space._matrix = ArrayMoment(matrix)
+    scale = level / space._problem.floor(np.full(n, 1.0 / n)).median
+    space._matrix = ArrayMoment(matrix / scale)
+    return space._leading(np.full(n, 1.0 / n))
 
 
 @pytest.mark.parametrize("count", [3 + SPARE, 12, 13])
@@ -245,12 +245,12 @@ def test_a_spectral_norm_is_spread_over_all_directions_above_the_clean_level(
 
 def columns_at(survey: Survey, kurtosis: float = 3.0) -> Columns:
     space = Columns(sparse(np.zeros((N, survey.form.n_features)), kurtosis), 6)
-    space._survey = survey  # noqa: SLF001
+    space._survey = survey
     return space
 
 
 def evident(survey: Survey, factor: float = 1.0, kurtosis: float = 3.0) -> list[int]:
-    found: Indices = columns_at(survey, kurtosis)._evident(UNIFORM, factor)  # noqa: SLF001
+    found: Indices = columns_at(survey, kurtosis)._evident(UNIFORM, factor)
     return found.tolist()
 
 

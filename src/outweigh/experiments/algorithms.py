@@ -33,6 +33,7 @@ from outweigh.baselines import (
     SdpMean,
     TrimmedMean,
 )
+from outweigh.baselines.plain import SparseGradientDescent
 from outweigh.estimators.mean import RobustMean, RobustSparseMean
 from outweigh.estimators.pca import RobustPCA, RobustSparsePCA
 
@@ -125,12 +126,6 @@ def _our_pca(**options: Any) -> Build:
 
 
 _K, _EPS, _SEED = "n_nonzero", "contamination", "random_state"
-_PAPER: dict[str, Any] = {
-    "refit": False,
-    "solver": "backtracking",
-    "stop_at_floor": False,
-    "working_set": False,
-}
 
 
 def _mean(name: str, label: str, build: Build, colour: str, marker: str, **more: Any) -> Algorithm:
@@ -158,7 +153,7 @@ _REGISTERED = (
     _mean(
         "outweigh_paper",
         "plain algorithm of the paper",
-        _our_mean(**_PAPER),
+        _uses(SparseGradientDescent, _K, _EPS),
         SKY,
         "d",
         line="-.",
