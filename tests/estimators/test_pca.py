@@ -281,3 +281,14 @@ def test_scores_keep_single_precision_and_its_digits_far_from_zero(cls: type) ->
     np.testing.assert_allclose(scores, exact, rtol=1e-6, atol=1e-6)
     assert est.transform(X.astype(np.float64)).dtype == np.float64
     assert est.__sklearn_tags__().transformer_tags.preserves_dtype == ["float64", "float32"]
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_three_tenths_of_the_rows_far_away_are_found(estimator) -> None:
+    X = np.random.default_rng(0).standard_normal((200, 5))
+    X[:60] += 100.0
+    est = estimator().fit(X)
+    flagged = est.predict(X) == -1
+    assert flagged[:60].all()
+    assert flagged[60:].sum() <= 5
+    assert est.weights_[:60].sum() < 1e-9

@@ -1,4 +1,4 @@
-"""The road from raw rows to an answer: the loop at a loose bound, units, counts, and coordinates."""
+"""The road from raw rows to an answer: the loop at a loose bound, units, and counts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Weights of least volume: never more volume than before, and outliers of any shape are left out."""
+"""Weights of least volume: never more than before, and outliers of any shape left out."""
 
 from __future__ import annotations
 
