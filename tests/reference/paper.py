@@ -78,5 +78,6 @@ def read_out(problem: str, X: Array, w: Array, k: int) -> Array:
         return np.where(np.abs(mu) >= np.sort(np.abs(mu))[-k], mu, 0.0)
     A = (X.T * w) @ X - np.eye(X.shape[1])
     if problem == "sparse pca":
-        A = np.where(np.abs(A) >= np.sort(np.abs(A).ravel())[-k * k], A, 0.0)
+        kept = np.argsort(-np.abs(A).ravel())[: k * k]
+        A = np.where(np.isin(np.arange(A.size), kept).reshape(A.shape), A, 0.0)
     return np.asarray(np.linalg.eigh(A + A.T)[1][:, -1])
