@@ -290,5 +290,6 @@ def test_three_tenths_of_the_rows_far_away_are_found(estimator) -> None:
     est = estimator().fit(X)
     flagged = est.predict(X) == -1
     assert flagged[:60].all()
-    assert flagged[60:].sum() <= 5
+    # One clean row in forty is beyond each of two cut-offs: 7 of 140, and three deviations more.
+    assert flagged[60:].sum() <= 14
     assert est.weights_[:60].sum() < 1e-9

@@ -210,3 +210,14 @@ def test_very_many_columns_are_screened_for_sparse_components() -> None:
     found = fitted("sparse components", X, contamination=0.05)
     assert found.problem.samples.n_features == 1500
     assert np.flatnonzero(found.components[:, 0]).tolist() == [7, 8, 9]
+
+
+@pytest.mark.parametrize("task", ["components", "sparse components"])
+def test_pruned_rows_say_nothing_wherever_the_origin_is(task: str) -> None:
+    # Their samples hold zeros, which lie at the origin: within the rows or far from them.
+    X = rows()
+    X[:60] += 1e4
+    near, far = (fitted(task, X + shift) for shift in (0.0, 500.0))
+    assert near.noise.pruned.size == 60
+    np.testing.assert_allclose(far.weights, near.weights, atol=1e-6 / N)
+    np.testing.assert_allclose(np.abs(far.components), np.abs(near.components), atol=1e-6)

@@ -199,9 +199,7 @@ def _solve(
     )
     components = np.empty((samples.n_features, 0))
     if reader is not None:
-        components = reader.initial(
-            _excess(problem, problem.untouched), samples, noise.sample_weight
-        )
+        components = reader.initial(_excess(problem, problem.untouched), samples, noise.kept)
 
     def search(
         current: Problem, share: float, bound: float, space: Workspace, earlier: Found | None = None
@@ -329,7 +327,7 @@ def _first_counts(noise: Noise, task: Task, settings: Settings) -> tuple[int, ..
         weights = _untouched(noise)
         excess = as_array(samples.moment(weights, centred=task.centred, reference=1.0))
         n = float(noise.sample_weight.sum())
-        return count_significant(excess, samples, noise.sample_weight, task.n_components, n)
+        return count_significant(excess, samples, noise.kept, task.n_components, n)
     # The centre before any weights is read off a sample.
     n = min(float(noise.sample_weight.sum()), float(ROWS_FOR_ORIGIN))
     rough = noise.centre / noise.standardizer.scale
@@ -352,7 +350,7 @@ def _better_counts(
         counted = count_significant(
             _excess(problem, weights),
             problem.samples,
-            problem.sample_weight,
+            solution.noise.kept,
             task.n_components,
             n_effective,
         )
@@ -473,9 +471,7 @@ def _fit_by_volume(noise: Noise, task: Task, settings: Settings) -> Fit:
     elif settings.covariance is not None:
         counts = tuple(effective_entries(column) for column in components.T)
         components = _in_features(noise, least.weights, components, task, counts)
-    distances = distances_for(
-        noise.samples, least.weights, leading, task.centred, noise.sample_weight
-    )
+    distances = distances_for(noise.samples, least.weights, leading, task.centred, noise.kept)
     score = DistanceScore(noise.standardizer, distances)
     evaluation = objective.evaluate(least.weights)
     weights = Weights.untouched(least.weights, noise.samples.n_features)
@@ -523,9 +519,7 @@ def _sparse_components(noise: Noise, dense: Array, weights: Array, task: Task) -
 
 def _untouched(noise: Noise) -> Array:
     """Return the weights before any evidence: pruned rows have none."""
-    weights = noise.sample_weight.copy()
-    weights[noise.pruned] = 0.0
-    return np.asarray(weights / weights.sum())
+    return np.asarray(noise.kept / noise.kept.sum())
 
 
 def _excess(problem: Problem, weights: Array) -> Array:
