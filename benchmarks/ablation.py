@@ -1,15 +1,18 @@
-"""What the separation step adds: the sparse mean with and without it, against the oracle."""
+"""What the cut adds: the sparse mean with and without it, against the oracle."""
 
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 
 import numpy as np
+from sklearn.base import clone
 from threadpoolctl import threadpool_limits
 
 from benchmarks.tables import medians, seeds, show
 from outweigh import RobustSparseMean
 from outweigh.adversaries import make
+from outweigh.fit.tuning import TUNING
 from outweigh.selection import hard_threshold
 
 EPS = 0.1
@@ -20,11 +23,19 @@ CASES = (
     ("wrong_support", 3000, 300, 10),
     ("linear_hiding", 5000, 300, 21),
 )
+
+
+class NoCut(RobustSparseMean):
+    """The sparse mean that ends with its descent."""
+
+    _tuning = replace(TUNING, cut_rounds=0)
+
+
 COLUMNS = {
-    "eps given, refit=False": {"contamination": EPS, "refit": False},
-    "eps given, refit=True": {"contamination": EPS, "refit": True},
-    "auto, refit=False": {"contamination": "auto", "refit": False},
-    "auto, refit=True": {"contamination": "auto", "refit": True},
+    "eps given, no cut": NoCut(contamination=EPS),
+    "eps given, cut": RobustSparseMean(contamination=EPS),
+    "auto, no cut": NoCut(),
+    "auto, cut": RobustSparseMean(),
 }
 
 
@@ -37,8 +48,8 @@ def run_seed(name: str, n: int, d: int, k: int, seed: int) -> dict[str, float]:
 
     oracle = error(hard_threshold(sample.X[sample.inliers].mean(axis=0), k))
     return {
-        column: error(RobustSparseMean(k, **options).fit(sample.X).location_) / oracle
-        for column, options in COLUMNS.items()
+        column: error(clone(model).set_params(n_nonzero=k).fit(sample.X).location_) / oracle
+        for column, model in COLUMNS.items()
     }
 
 

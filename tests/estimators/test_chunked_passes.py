@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from outweigh import RobustMean, RobustSparseMean
 from outweigh.adversaries import make
-from outweigh.estimators.mean_template import MeanEstimator
+from outweigh.estimators.mean import MeanEstimator
 
 da = pytest.importorskip("dask.array")
 import dask  # noqa: E402 - only where Dask is installed

@@ -1,4 +1,4 @@
-"""Fits in chunks find what fits in memory do, wherever the odd rows and columns are."""
+"""The first look at rows in chunks is that at rows in memory, wherever the odd ones are."""
 
 from __future__ import annotations
 
@@ -9,16 +9,19 @@ import pytest
 from numpy.typing import NDArray
 
 from outweigh import RobustMean, RobustSparseMean
-from outweigh.estimators.mean_template import MeanEstimator
-from outweigh.estimators.start import start_on
-from outweigh.pruning import pruning_radius_sq
+from outweigh.estimators.mean import MeanEstimator
+from outweigh.fit.noise import Noise, first_look, pruning_radius_sq
+from outweigh.fit.tuning import TUNING
+from outweigh.samples import ArrayRows, Rows, kernels
+from outweigh.samples.chunked_memory import MomentSums
 from outweigh.samples.chunked_rows import ChunkedRows
 from outweigh.samples.chunks import SlicedChunks
 
 Array = NDArray[np.float64]
 
 N, D, K, CHUNK = 3000, 80, 4, 250
-RADIUS = float(np.sqrt(pruning_radius_sq(N, D)))
+# That of rows of unit noise.
+RADIUS = float(np.sqrt(pruning_radius_sq(np.full(N, float(D)), np.ones(N), D, TUNING)))
 
 
 def clean(seed: int = 0) -> Array:
@@ -66,64 +69,93 @@ def assert_same_fit(
     return int(found.n_passes_)
 
 
-def test_clean_rows_take_three_passes_and_outliers_two_more() -> None:
-    assert assert_same_fit(lambda: RobustMean(contamination=0.1), clean()) == 3
-    assert assert_same_fit(lambda: RobustSparseMean(K, contamination=0.1), contaminated()) == 5
+def looked_at(rows: Rows, bound: float = 0.2) -> Noise:
+    return first_look(rows, np.ones(N), "auto", None, bound, TUNING)
+
+
+def assert_same_look(X: Array, bound: float = 0.2) -> None:
+    """Compare the first look at rows in chunks with that at rows in memory."""
+    found, expected = looked_at(chunked(X), bound), looked_at(ArrayRows(X), bound)
+    np.testing.assert_array_equal(np.sort(found.pruned), np.sort(expected.pruned))
+    np.testing.assert_array_equal(found.standardizer.columns, expected.standardizer.columns)
+    np.testing.assert_allclose(found.standardizer.scale, expected.standardizer.scale, rtol=1e-12)
+    np.testing.assert_allclose(found.centre, expected.centre, rtol=1e-9, atol=1e-12)
+    assert found.radius_sq == pytest.approx(expected.radius_sq, rel=1e-9)
+
+
+def test_clean_rows_take_two_passes_and_outliers_two_more() -> None:
+    assert assert_same_fit(lambda: RobustMean(contamination=0.1), clean()) == 2
+    assert assert_same_fit(lambda: RobustSparseMean(K, contamination=0.1), contaminated()) == 4
 
 
 def test_rows_on_either_side_of_the_radius_are_told_apart() -> None:
     X = clean()
     rows = np.arange(0, N, 40)
     at_distance(X, rows, RADIUS + np.linspace(-0.3, 0.3, rows.size))
+    assert_same_look(X)
     assert_same_fit(lambda: RobustSparseMean(K, contamination=0.1), X)
 
 
-def test_more_far_rows_than_may_be_pruned_change_no_answer() -> None:
+def test_many_rows_about_the_radius_are_told_apart() -> None:
+    X = clean()
+    rows = np.arange(0, N, 2)
+    at_distance(X, rows, RADIUS + np.linspace(-0.05, 0.05, rows.size))
+    assert_same_look(X, bound=0.45)
+
+
+def test_more_far_rows_than_may_be_pruned_are_pruned_farthest_first() -> None:
     X = clean()
     X[::10] += np.linspace(20.0, 30.0, N // 10)[:, None]
+    assert_same_look(X, bound=0.05)
+    assert_same_look(X, bound=0.2)
     for share in (0.0, 0.05, 0.2, "auto"):
         assert_same_fit(lambda share=share: RobustMean(contamination=share), X)
 
 
 @pytest.mark.parametrize("factor", [1.0, 0.01, 300.0])
-def test_unknown_scales_change_no_answer(factor: float) -> None:
+def test_unknown_scales_are_those_of_memory(factor: float) -> None:
     units = factor * np.logspace(0, 1, D)
     X = contaminated()
     rows = np.arange(5, N, 50)
     at_distance(X, rows, RADIUS + np.linspace(-0.3, 0.3, rows.size))
+    assert_same_look(X * units)
     for share in (0.15, "auto"):
         assert_same_fit(lambda share=share: RobustSparseMean(K, contamination=share), X * units)
 
 
 def test_a_first_chunk_unlike_the_others_changes_no_answer() -> None:
     X = contaminated()
+    # The few rows looked at first lie in eight chunks of twelve.
     X = X[np.argsort(X[:, 0], kind="stable")]
     X[:CHUNK] += 30.0
     assert_same_fit(lambda: RobustSparseMean(K, contamination=0.2), X)
     assert_same_fit(lambda: RobustMean(), X)
 
 
-def test_a_column_that_varies_in_one_row_changes_no_answer() -> None:
+def test_a_column_that_varies_in_one_row_varies() -> None:
     X = contaminated()
     X[:, 70] = 4.0
     X[2 * CHUNK + 3, 70] = 5.0
+    assert_same_look(X)
     assert_same_fit(lambda: RobustSparseMean(K, contamination=0.1), X)
 
 
 def test_constant_columns_are_left_out() -> None:
     X = contaminated()
     X[:, 70] = 4.0
+    assert_same_look(X)
     with pytest.warns(UserWarning, match="constant"):
         assert_same_fit(lambda: RobustSparseMean(K, contamination=0.1), X)
 
 
 def test_an_origin_far_away_changes_no_answer() -> None:
     X = contaminated() + np.linspace(-1e3, 1e3, D)
+    assert_same_look(X)
     assert_same_fit(lambda: RobustMean(contamination=0.1), X)
 
 
 @pytest.mark.parametrize("scale", ["auto", "mad", None, "given"])
-def test_a_known_covariance_whitens_rows_in_chunks_too(scale: str | None) -> None:
+def test_a_known_covariance_whitens_the_first_look_too(scale: str | None) -> None:
     rng = np.random.default_rng(1)
     units = np.logspace(0, 1, D)
     mix = (np.eye(D) + 0.3 * rng.standard_normal((D, D)) / np.sqrt(D)) * units
@@ -135,21 +167,21 @@ def test_a_known_covariance_whitens_rows_in_chunks_too(scale: str | None) -> Non
 
 @pytest.mark.parametrize("scale", ["auto", None])
 @pytest.mark.parametrize("far", [1e2, 1e4, 1e6, 1e12, 1e100])
-def test_chunks_of_outliers_alone_change_no_answer(far: float, scale: str | None) -> None:
-    X = in_whole_chunks(far)
+def test_a_guess_off_outliers_alone_changes_no_answer(far: float, scale: str | None) -> None:
+    X = seen_first(far)
     assert_same_fit(lambda: RobustMean(contamination=0.15, scale=scale), X, chunk=20)
     assert_same_fit(lambda: RobustSparseMean(3, contamination=0.15, scale=scale), X, chunk=20)
 
 
 @pytest.mark.parametrize("far", [1e4, 1e100])
-def test_scales_beside_chunks_of_outliers_change_no_answer(far: float) -> None:
+def test_scales_guessed_off_outliers_alone_change_no_answer(far: float) -> None:
     # So many features that there is a working set, and few passes.
-    X = np.hstack([in_whole_chunks(far)] * 3) + np.random.default_rng(5).standard_normal((1600, 90))
+    X = np.hstack([seen_first(far)] * 3) + np.random.default_rng(5).standard_normal((1600, 90))
     assert_same_fit(lambda: RobustSparseMean(1, contamination=0.15, scale="mad"), X, chunk=20)
 
 
-def in_whole_chunks(far: float) -> Array:
-    """Return rows of which all wrong ones fill eight of 80 chunks."""
+def seen_first(far: float) -> Array:
+    """Return rows of which all wrong ones lie in the eight of 80 chunks that are looked at."""
     X = np.random.default_rng(3).standard_normal((1600, 30))
     for chunk in range(0, 80, 10):
         X[20 * chunk : 20 * (chunk + 1)] = far * (1.0 + 0.1 * X[20 * chunk : 20 * (chunk + 1)])
@@ -162,7 +194,22 @@ def test_columns_that_fit_the_budget_without_constant_ones_are_gathered() -> Non
         assert assert_same_fit(lambda: RobustMean(contamination=0.1), X) == 2
 
 
-def test_sample_weights_count_in_chunks_too() -> None:
+@pytest.mark.parametrize("shift", [0.01, 1.0])
+def test_shifted_sums_are_those_of_shifted_rows(shift: float) -> None:
+    rng = np.random.default_rng(4)
+    rows, weights = rng.standard_normal((200, 7)), rng.random(200)
+    move = shift * rng.standard_normal(7)
+    for pairs in (True, False):
+        before, after = (
+            MomentSums(*kernels.moment_sums(X, None, pairs, 2, (None, None), weights)[1])
+            for X in (rows, rows + move)
+        )
+        found = before.shifted(move, float(weights.sum()), 2)
+        for name in ("first", "second", "third", "fourth"):
+            np.testing.assert_allclose(getattr(found, name), getattr(after, name), atol=1e-10)
+
+
+def test_sample_weights_count_in_the_first_look() -> None:
     X = contaminated()
     weight = np.random.default_rng(2).integers(0, 3, N).astype(np.float64)
     # Whole chunks may have no weight, the first one too.
@@ -170,7 +217,7 @@ def test_sample_weights_count_in_chunks_too() -> None:
     assert_same_fit(lambda: RobustSparseMean(K, contamination=0.1), X, sample_weight=weight)
 
 
-def test_values_of_1e300_are_pruned_in_chunks_too() -> None:
+def test_values_of_1e300_are_pruned_in_the_first_look() -> None:
     X = contaminated()
     X[1::100] *= 1e300
     with np.errstate(over="raise", invalid="raise"):
@@ -183,7 +230,7 @@ def test_a_bad_value_is_named_wherever_it_is(row: int, value: float) -> None:
     X = contaminated()
     X[row, 3] = value
     with pytest.raises(ValueError, match=rf"chunk {row // CHUNK} .*row {row}, column 3"):
-        start_on(chunked(X), np.ones(N), "auto")
+        looked_at(chunked(X))
 
 
 def test_text_in_a_chunk_that_is_looked_at_is_refused_by_name() -> None:
@@ -191,4 +238,4 @@ def test_text_in_a_chunk_that_is_looked_at_is_refused_by_name() -> None:
     X[4 * CHUNK :] = "text"
     rows = ChunkedRows(SlicedChunks(X, (CHUNK,) * (N // CHUNK), 1000))
     with pytest.raises(ValueError, match=r"chunk \d+ .* not numbers"):
-        start_on(rows, np.ones(N), "auto")
+        looked_at(rows)

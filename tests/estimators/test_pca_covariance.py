@@ -81,7 +81,7 @@ def test_with_the_true_covariance_correlated_noise_is_no_harder_than_white(
 @both
 def test_with_the_true_covariance_the_clean_level_is_reached(kind: str) -> None:
     est = estimator(kind, ar1(0.9)).fit(rows(kind, 0.9, 0))
-    assert est.certificate_.white
+    assert est.certificate_.noise == "given"
     assert est.certificate_.clean
 
 
@@ -176,8 +176,9 @@ def test_reasons_name_the_planted_features_and_scores_survive_a_file(kind: str) 
 
 def test_a_wrong_covariance_is_told_by_the_certificate() -> None:
     est = RobustPCA(covariance=ar1(0.95)).fit(rows("dense", 0.0, 0))
+    assert est.certificate_.noise == "other"
     assert not est.certificate_.clean
-    assert "not as `covariance` says" in est.certificate_.verdict
+    assert "nor as `covariance` says" in est.certificate_.verdict
 
 
 @pytest.mark.parametrize(

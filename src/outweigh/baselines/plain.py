@@ -1,4 +1,7 @@
-"""The plain Algorithm 1 of the paper, for comparison with what this library does by default."""
+"""The plain algorithms of the paper, for comparison with what this library does by default.
+
+Both assume unit noise and a known contamination, and a step costs a covariance, O(n d^2).
+"""
 
 from __future__ import annotations
 
@@ -9,23 +12,22 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
-from outweigh.fit.road import Settings, Task
+from outweigh.fit.road import Fit, Settings, Task
 from outweigh.research.algorithms import fit_paper
 from outweigh.samples import ArrayRows
 from outweigh.selection import hard_threshold
 
-__all__ = ["SparseGradientDescent"]
+__all__ = ["SparseComponentsDescent", "SparseGradientDescent"]
 
 
 @dataclass(eq=False, repr=False)
 class SparseGradientDescent(BaseEstimator):
     """Algorithm 1 as the paper states it: a stationary point on all features, then the k largest.
 
-    Assumes unit noise and a known contamination. Each step costs a covariance, O(n d^2).
-
     Parameters
     ----------
-    n_nonzero : int
+    n_nonzero : int or None
+        None is for the dense form of Appendix D.
     contamination : float
     solver : {"backtracking", "constant"}, default="backtracking"
         "constant" is the step of the convergence theorem, too short to be practical.
@@ -49,7 +51,7 @@ class SparseGradientDescent(BaseEstimator):
     (30,)
     """
 
-    n_nonzero: int
+    n_nonzero: int | None
     _: KW_ONLY
     contamination: float
     solver: str = "backtracking"
@@ -58,9 +60,62 @@ class SparseGradientDescent(BaseEstimator):
     def fit(self, X: ArrayLike, y: object = None) -> Self:
         """Estimate the mean of X."""
         rows = np.asarray(X, dtype=np.float64)
-        settings = Settings(self.contamination, None, None, "paper", self.max_iter)
-        task = Task(n_nonzero=(self.n_nonzero,))
-        found = fit_paper(ArrayRows(rows), np.ones(len(rows)), task, settings, steps=self.solver)
-        self.location_: np.ndarray = hard_threshold(found.weights @ rows, self.n_nonzero)
+        task = Task(n_nonzero=None if self.n_nonzero is None else (self.n_nonzero,))
+        found = _descended(rows, task, self.contamination, self.solver, self.max_iter)
+        mean = np.asarray(found.weights @ rows)
+        kept = mean if self.n_nonzero is None else hard_threshold(mean, self.n_nonzero)
+        self.location_: np.ndarray = kept
         self.n_iter_: int = len(found.found.trace)
         return self
+
+
+@dataclass(eq=False, repr=False)
+class SparseComponentsDescent(BaseEstimator):
+    """Algorithm 2 as the paper states it: a stationary point, then the component read off there.
+
+    Second moments are about zero.
+
+    Parameters
+    ----------
+    n_nonzero : int or None
+        None is for the dense form of Appendix E.
+    contamination : float
+    solver : {"backtracking", "constant"}, default="backtracking"
+    max_iter : int, default=200
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (1, n_features)
+    n_iter_ : int
+
+    References
+    ----------
+    As for `SparseGradientDescent`.
+
+    Examples
+    --------
+    >>> from outweigh.adversaries import spiked_mixture
+    >>> sample = spiked_mixture(300, 30, 3, 0.1, 0)
+    >>> SparseComponentsDescent(3, contamination=0.1).fit(sample.X).components_.shape
+    (1, 30)
+    """
+
+    n_nonzero: int | None
+    _: KW_ONLY
+    contamination: float
+    solver: str = "backtracking"
+    max_iter: int = 200
+
+    def fit(self, X: ArrayLike, y: object = None) -> Self:
+        """Estimate the leading component of X."""
+        rows = np.asarray(X, dtype=np.float64)
+        task = Task(1, None if self.n_nonzero is None else (self.n_nonzero,), centred=False)
+        found = _descended(rows, task, self.contamination, self.solver, self.max_iter)
+        self.components_: np.ndarray = found.components.T
+        self.n_iter_: int = len(found.found.trace)
+        return self
+
+
+def _descended(rows: np.ndarray, task: Task, contamination: float, steps: str, budget: int) -> Fit:
+    settings = Settings(contamination, None, None, "paper", budget)
+    return fit_paper(ArrayRows(rows), np.ones(len(rows)), task, settings, steps=steps)

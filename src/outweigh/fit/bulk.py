@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from outweigh.fit.columns import weighted_quantile
+from outweigh.fit.tuning import TUNING
 from outweigh.protocols import Array
 
 __all__ = ["robust_scatter", "robust_variance"]
@@ -20,7 +21,7 @@ _MAX_ITER = 300
 _RTOL = 1e-11
 
 
-def robust_variance(values: Array, sample_weight: Array, tuning: float = 0.5) -> float:
+def robust_variance(values: Array, sample_weight: Array, tuning: float = TUNING.bulk) -> float:
     """Return the variance of the Gaussian bulk of one weighted sample.
 
     Parameters
@@ -46,7 +47,7 @@ def robust_variance(values: Array, sample_weight: Array, tuning: float = 0.5) ->
     return float(robust_scatter(values[:, None], sample_weight, tuning)[0, 0])
 
 
-def robust_scatter(rows: Array, sample_weight: Array, tuning: float = 0.5) -> Array:
+def robust_scatter(rows: Array, sample_weight: Array, tuning: float = TUNING.bulk) -> Array:
     """Return the covariance of the Gaussian bulk of weighted rows in a few dimensions.
 
     Parameters

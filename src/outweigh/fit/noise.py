@@ -134,6 +134,13 @@ class Noise:
         """The centre in units of the noise."""
         return np.asarray(self.standardizer.standardize(self.centre[None, :])[0])
 
+    @property
+    def kept(self) -> Array:
+        """The sample weights, zero for the pruned rows, whose samples hold zeros."""
+        weight = self.sample_weight.copy()
+        weight[self.pruned] = 0.0
+        return weight
+
     def rescaled(self, factor: Array) -> Noise:
         """Return the same rows with every scale multiplied by `factor`; the same are pruned."""
         standardizer = replace(self.standardizer, scale=self.standardizer.scale * factor)

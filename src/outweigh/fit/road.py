@@ -281,7 +281,7 @@ class _Attempt:
         if self._reader is None:
             return np.empty((samples.n_features, 0))
         excess = _excess(self._problem, self._problem.untouched)
-        return self._reader.initial(excess, samples, self._noise.sample_weight)
+        return self._reader.initial(excess, samples, self._noise.kept)
 
     def _read_again(self, found: Found, components: Array) -> tuple[Problem, Found, Array]:
         """Return the problem beside the components under the weights found, and both."""
@@ -414,7 +414,7 @@ def _first_counts(noise: Noise, task: Task, settings: Settings) -> tuple[int, ..
         weights = _untouched(noise)
         excess = as_array(samples.moment(weights, centred=task.centred, reference=1.0))
         n = float(noise.sample_weight.sum())
-        return count_significant(excess, samples, noise.sample_weight, task.n_components, n)
+        return count_significant(excess, samples, noise.kept, task.n_components, n)
     # The centre before any weights is read off a sample.
     n = min(float(noise.sample_weight.sum()), float(ROWS_FOR_ORIGIN))
     rough = noise.centre / noise.standardizer.scale
@@ -437,7 +437,7 @@ def _better_counts(
         counted = count_significant(
             _excess(problem, weights),
             problem.samples,
-            problem.sample_weight,
+            solution.noise.kept,
             task.n_components,
             n_effective,
         )
@@ -560,9 +560,7 @@ def _fit_by_volume(noise: Noise, task: Task, settings: Settings) -> Fit:
     elif settings.covariance is not None:
         counts = tuple(effective_entries(column) for column in components.T)
         components = _in_features(noise, least.weights, components, task, counts)
-    distances = distances_for(
-        noise.samples, least.weights, leading, task.centred, noise.sample_weight
-    )
+    distances = distances_for(noise.samples, least.weights, leading, task.centred, noise.kept)
     score = DistanceScore(noise.standardizer, distances)
     evaluation = objective.evaluate(least.weights)
     weights = Weights.untouched(least.weights, noise.samples.n_features)
@@ -610,9 +608,7 @@ def _sparse_components(noise: Noise, dense: Array, weights: Array, task: Task) -
 
 def _untouched(noise: Noise) -> Array:
     """Return the weights before any evidence: pruned rows have none."""
-    weights = noise.sample_weight.copy()
-    weights[noise.pruned] = 0.0
-    return np.asarray(weights / weights.sum())
+    return np.asarray(noise.kept / noise.kept.sum())
 
 
 def _excess(problem: Problem, weights: Array) -> Array:

@@ -79,7 +79,10 @@ def share_beyond(problem: Problem, found: LeastVolume) -> float:
     """Return the share of rows beyond the cut-offs of their distances from the bulk."""
     samples, weight = problem.samples, problem.sample_weight
     centred = problem.objective.centred
-    distances = distances_for(samples, found.weights, found.leading, centred, weight)
+    # The samples of pruned rows hold zeros, which say nothing of a typical distance.
+    kept = weight.copy()
+    kept[problem.pruned] = 0.0
+    distances = distances_for(samples, found.weights, found.leading, centred, kept)
     beyond = distances.beyond(samples, problem.n_effective(found.weights))
     beyond[problem.pruned] = True
     return float(weight[beyond].sum() / weight.sum())

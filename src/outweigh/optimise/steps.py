@@ -149,7 +149,7 @@ class Polyak:
     The level that clean data scores is known in advance (`outweigh.norms.floor`), which is what
     makes this rule applicable. If it turns out to be out of reach (a wrong scale, too small a
     contamination) the target moves half-way up to the best value each time `patience` steps pass
-    without progress, so the method still converges.
+    without progress, so the method still ends near a minimum: the nearer the more patience.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Certificates: stationarity, the Moreau gradient against brute force, and the verdict."""
+"""Certificates: stationarity, the level of clean rows, and the verdict."""
 
 from __future__ import annotations
 
@@ -9,21 +9,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from outweigh.certificates import (
-    Certificate,
-    Moreau,
-    moreau_gradient,
-    stationarity,
-    theorem_stationarity,
-)
-from outweigh.norms import KyFan, LargestEntries, RowwiseLargest
+from outweigh.fit.certificate import Certificate, Moreau, stationarity, theorem_stationarity
+from outweigh.norms import LargestEntries
 from outweigh.norms.floor import NoiseFloor
 from outweigh.objectives import MomentObjective
 from outweigh.optimise.capped_simplex import CappedSimplex
-from outweigh.protocols import Norm, Samples, Status
-from tests.reference import moments as brute
-from tests.reference import norms
-from tests.reference.convex import minimum_on_triangle
+from outweigh.protocols import Samples, Status
 
 Array = NDArray[np.float64]
 Kind = Callable[[Array], Samples]
@@ -93,65 +84,6 @@ def test_without_contamination_the_theorem_asks_for_zero() -> None:
     assert theorem_stationarity(100, 0.0) == 0.0
 
 
-MOREAU_CASES: dict[str, tuple[Norm, Callable[[Array], float], bool]] = {
-    "F,1,1 centred": (RowwiseLargest(1), lambda A: norms.rowwise_largest(A, 1), True),
-    "Frobenius centred": (LargestEntries(4), lambda A: norms.largest_entries(A, 4), True),
-    "spectral centred": (KyFan(1), lambda A: norms.ky_fan(A, 1), True),
-    "F,2 uncentred": (LargestEntries(2), lambda A: norms.largest_entries(A, 2), False),
-    "Ky Fan 2 uncentred": (KyFan(2), lambda A: norms.ky_fan(A, 2), False),
-}
-
-
-@pytest.mark.parametrize("name", MOREAU_CASES)
-@pytest.mark.parametrize("point", ["reference", "vertex"])
-def test_the_moreau_gradient_is_that_of_a_brute_force_proximal_point(
-    samples_of: Kind, name: str, point: str
-) -> None:
-    norm, brute_norm, centred = MOREAU_CASES[name]
-    X = np.array([[1.6, 0.3], [-0.9, 1.1], [0.4, -2.2]])
-    domain = CappedSimplex.from_contamination(3, 0.45)
-    caps = np.asarray(domain.caps)
-    w = domain.reference() if point == "reference" else domain.minimize_linear([3.0, 2.0, 1.0])
-    found = moreau_gradient(
-        MomentObjective(samples_of(X), norm, centred), domain, w, rtol=1e-3, max_evaluations=100
-    )
-
-    def proximal(v: Array) -> float:
-        level = brute_norm(brute.deviation(X, v, centred=centred))
-        return level + found.beta * float(np.sum((v - w) ** 2))
-
-    nearest = minimum_on_triangle(proximal, caps)
-    expected = 2.0 * found.beta * float(np.linalg.norm(nearest - w))
-    assert found.gradient_norm == pytest.approx(expected, abs=found.accuracy + 1e-4)
-
-
-@pytest.mark.parametrize("name", MOREAU_CASES)
-def test_the_moreau_gradient_is_as_accurate_as_asked(samples_of: Kind, name: str) -> None:
-    norm, _, centred = MOREAU_CASES[name]
-    X = np.random.default_rng(1).standard_normal((15, 4))
-    X[:3] += 2.0
-    domain = CappedSimplex.from_contamination(15, 0.2)
-    found = moreau_gradient(
-        MomentObjective(samples_of(X), norm, centred), domain, domain.reference(), rtol=0.05
-    )
-    assert found.accuracy <= 0.05 * found.gradient_norm
-
-
-def test_the_curvature_is_at_least_twice_the_squared_norm_of_the_data(samples_of: Kind) -> None:
-    X = np.random.default_rng(1).standard_normal((15, 4))
-    domain = CappedSimplex.from_contamination(15, 0.2)
-    objective = MomentObjective(samples_of(X), RowwiseLargest(2), centred=True)
-    beta = moreau_gradient(objective, domain, domain.reference()).beta
-    assert beta >= 2.0 * np.linalg.norm(X, 2) ** 2 * (1 - 1e-9)
-
-
-def test_the_moreau_gradient_vanishes_at_a_minimiser(samples_of: Kind) -> None:
-    domain = CappedSimplex.from_contamination(8, 0.25)
-    objective = frobenius(samples_of(cross(5.0)))
-    found = moreau_gradient(objective, domain, domain.reference())
-    assert found.gradient_norm == pytest.approx(0.0, abs=1e-9)
-
-
 CLEAN = Certificate(
     objective=1.0,
     noise_floor=NoiseFloor(1.0, 1.2),
@@ -192,3 +124,23 @@ def test_a_level_far_above_the_floor_is_not_clean_whatever_the_status() -> None:
 def test_the_certificate_prints_its_numbers() -> None:
     text = str(replace(CLEAN, moreau=Moreau(0.25, 0.01, 3.0)))
     assert all(part in text for part in ("clean level reached", "12.50%", "20.00%", "0.25"))
+
+
+@pytest.mark.parametrize("noise", ["white", "given"])
+def test_the_level_of_clean_rows_is_that_of_the_floor(noise: str) -> None:
+    certificate = replace(CLEAN, noise=noise)
+    level = certificate.noise_floor.clean
+    assert replace(certificate, objective=level).clean
+    assert not replace(certificate, objective=np.nextafter(level, np.inf)).clean
+
+
+def test_where_the_noise_is_neither_white_nor_given_nothing_is_clean() -> None:
+    other = replace(CLEAN, noise="other", noise_floor=NoiseFloor(0.0, 0.0))
+    assert not other.clean
+    assert other.ratio == 1.0
+    assert "there is no level of clean data" in other.verdict
+    assert "12.5% of the weight removed by distance" in other.verdict
+
+
+def test_the_ratio_is_the_objective_over_the_median_of_clean_data() -> None:
+    assert replace(CLEAN, objective=3.0, noise_floor=NoiseFloor(1.5, 2.0)).ratio == 2.0

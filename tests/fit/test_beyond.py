@@ -1,0 +1,97 @@
+"""Components of the features found in whitened rows, against generalised eigenproblems."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.linalg
+from numpy.typing import NDArray
+
+from outweigh.fit.beyond import Beyond, BeyondReader, feature_variances, level_beside
+from outweigh.fit.noise import _whitener
+from outweigh.samples import ArrayMoment, DenseSamples
+
+Array = NDArray[np.float64]
+D = 10
+SPIKE = np.r_[0.6, 0.8, np.zeros(D - 2)]
+
+
+def noise_covariance() -> Array:
+    return np.asarray(0.7 ** np.abs(np.subtract.outer(np.arange(D), np.arange(D))))
+
+
+def whitener() -> Array:
+    return _whitener(noise_covariance(), np.arange(D))
+
+
+def excess(strength: float = 4.0) -> Array:
+    """Return what a component of the features beyond the noise is in whitened rows."""
+    W = whitener()
+    return np.asarray(strength * np.outer(W @ SPIKE, W @ SPIKE))
+
+
+def beyond() -> Beyond:
+    return Beyond(whitener(), np.ones(D))
+
+
+def test_directions_of_whitened_rows_are_unit_images_of_the_components() -> None:
+    found = beyond().whitened(np.column_stack([SPIKE, np.eye(D)[:, 4]]))
+    W = whitener()
+    np.testing.assert_allclose(np.linalg.norm(found, axis=0), 1.0)
+    assert abs(float(found[:, 0] @ W @ SPIKE)) == pytest.approx(np.linalg.norm(W @ SPIKE))
+
+
+def test_the_dense_component_beyond_the_noise_is_the_one_put_there() -> None:
+    u = beyond().whitened(SPIKE[:, None])
+    found = beyond().dense(ArrayMoment(excess()), u)[:, 0]
+    assert abs(float(found @ SPIKE)) / np.linalg.norm(found) == pytest.approx(1.0, abs=1e-9)
+
+
+@pytest.mark.parametrize("counts", [(2,), ()], ids=["given", "counted"])
+def test_the_sparse_component_is_the_one_put_there(counts: tuple[int, ...]) -> None:
+    u = beyond().whitened(SPIKE[:, None])
+    found = beyond().sparse(excess(), u, counts, limit=0.05)[:, 0]
+    assert np.flatnonzero(found).tolist() == [0, 1]
+    assert abs(float(found @ SPIKE)) == pytest.approx(1.0, abs=1e-9)
+
+
+def test_on_given_features_the_component_solves_the_generalised_eigenproblem() -> None:
+    rng = np.random.default_rng(0)
+    noise = rng.standard_normal((D, D))
+    A = excess() + 0.05 * (noise + noise.T)
+    kept = np.array([0, 1, 5])
+    part = whitener()[:, kept]
+    values = scipy.linalg.eigh(part.T @ A @ part, part.T @ part, eigvals_only=True)
+    v = beyond()._on_features(A, kept)
+    u = beyond().whitened(v[:, None])[:, 0]
+    assert float(u @ A @ u) == pytest.approx(values[-1])
+
+
+def test_a_reader_starts_and_stays_with_directions_that_are_sparse_in_the_features() -> None:
+    rng = np.random.default_rng(1)
+    root = np.linalg.cholesky(noise_covariance())
+    X = rng.standard_normal((3000, D)) @ root.T + 2.0 * rng.standard_normal((3000, 1)) * SPIKE
+    white = X @ whitener()
+    A = white.T @ white / 3000 - np.eye(D)
+    reader = BeyondReader((4,), 3, beyond=beyond(), in_features=(2,), limit=0.05)
+    begun = reader.initial(A, DenseSamples(white), np.ones(3000))
+    for found in (begun, reader.refined(A, begun)):
+        v = np.linalg.solve(whitener(), found[:, 0])
+        assert np.flatnonzero(np.abs(v) > 1e-9).tolist() == [0, 1]
+
+
+def test_the_level_beside_components_is_that_of_the_noise() -> None:
+    rng = np.random.default_rng(2)
+    u = np.full(D, D**-0.5)
+    X = 3.0 * (rng.standard_normal((5000, D)) + 6.0 * rng.standard_normal((5000, 1)) * u)
+    weights = np.full(5000, 1 / 5000)
+    assert np.sqrt(np.median(DenseSamples(X).variances(weights))) > 5.0
+    found = level_beside(DenseSamples(X), weights, u[:, None])
+    assert found == pytest.approx(3.0, rel=0.05)
+
+
+def test_variances_of_the_features_are_found_in_the_whitened_rows() -> None:
+    X = np.random.default_rng(3).standard_normal((50, D)) @ np.linalg.cholesky(noise_covariance()).T
+    weights = np.full(50, 1 / 50)
+    found = feature_variances(DenseSamples(X @ whitener()), weights, whitener())
+    np.testing.assert_allclose(found, X.var(axis=0), rtol=1e-9)

@@ -1,0 +1,50 @@
+"""Variance and scatter of the bulk: those of a Gaussian, and blind to a share of wrong rows."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from outweigh.fit.bulk import robust_scatter, robust_variance
+
+
+def test_robust_variance_ignores_a_cluster_and_a_second_spike() -> None:
+    rng = np.random.default_rng(0)
+    # Of a wide spike a share of about its bulk's width over its own stays inside the bulk.
+    for wrong, inside in ((np.full(1000, 6.0), 0.0), (8.0 * rng.standard_normal(1000), 0.25)):
+        values = np.concatenate([rng.standard_normal(4000), wrong])
+        assert robust_variance(values, np.ones(5000)) == pytest.approx(1.0, abs=0.1 + inside)
+
+
+def test_robust_scatter_is_that_of_clean_gaussians() -> None:
+    rng = np.random.default_rng(1)
+    root = np.array([[2.0, 0.0], [1.0, 0.5]])
+    rows = rng.standard_normal((20_000, 2)) @ root.T
+    np.testing.assert_allclose(
+        robust_scatter(rows, np.ones(20_000)), root @ root.T, rtol=0.1, atol=0.05
+    )
+
+
+def test_robust_scatter_takes_integer_weights_as_repeats() -> None:
+    rng = np.random.default_rng(2)
+    rows, weight = rng.standard_normal((60, 2)), rng.integers(1, 4, 60).astype(float)
+    repeated = np.repeat(rows, weight.astype(int), axis=0)
+    np.testing.assert_allclose(
+        robust_scatter(rows, weight), robust_scatter(repeated, np.ones(len(repeated))), rtol=1e-8
+    )
+
+
+@pytest.mark.parametrize("factor", [1e-3, 1e4])
+def test_robust_scatter_follows_units_and_turns(factor: float) -> None:
+    rng = np.random.default_rng(3)
+    rows = rng.standard_normal((500, 3)) * [1.0, 2.0, 0.5]
+    Q = np.linalg.qr(rng.standard_normal((3, 3)))[0]
+    found = robust_scatter(factor * rows @ Q, np.ones(500))
+    expected = factor**2 * Q.T @ robust_scatter(rows, np.ones(500)) @ Q
+    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-6 * factor**2)
+
+
+def test_rows_that_mostly_coincide_have_the_scatter_that_was_begun_with() -> None:
+    values = np.zeros(100)
+    values[:10] = 3.0
+    assert robust_variance(values, np.ones(100)) == 0.0

@@ -1,0 +1,153 @@
+"""Centres and scales of columns: robust, and blind to how copies of a row are counted."""
+
+from __future__ import annotations
+
+import hypothesis.extra.numpy as hnp
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from outweigh.fit.columns import RankedColumns
+
+Array = NDArray[np.float64]
+
+UNITS = np.array([1e-3, 1.0, 50.0, 1e6])
+
+
+def robust_scales(rows: Array, sample_weight: Array) -> tuple[Array, Array]:
+    return RankedColumns(rows, sample_weight).scales()
+
+
+def midmean_of(rows: Array, sample_weight: Array) -> Array:
+    return RankedColumns(rows, sample_weight).midmean()
+
+
+def noise(n: int = 4000, d: int = 4) -> Array:
+    return np.random.default_rng(0).standard_normal((n, d))
+
+
+@pytest.mark.parametrize("which", [0, 1], ids=["deviations", "deciles"])
+def test_both_scales_are_the_standard_deviation_of_a_gaussian(which: int) -> None:
+    found = robust_scales(noise() * UNITS, np.ones(4000))[which]
+    np.testing.assert_allclose(found, UNITS, rtol=0.06)
+
+
+@pytest.mark.parametrize("which", [0, 1], ids=["deviations", "deciles"])
+def test_both_scales_follow_the_units(which: int) -> None:
+    X = noise()
+    plain, scaled = (robust_scales(rows, np.ones(4000))[which] for rows in (X, X * UNITS))
+    np.testing.assert_allclose(scaled, plain * UNITS, rtol=1e-9)
+
+
+def test_the_scale_by_deviations_stays_bounded_with_nearly_half_of_the_rows_wrong() -> None:
+    X = noise()
+    X[:1900] = 1e300
+    assert np.all(robust_scales(X, np.ones(4000))[0] < 10.0)
+
+
+@pytest.mark.parametrize("which", [0, 1], ids=["deviations", "deciles"])
+def test_integer_weights_scale_as_repeated_rows_do(which: int) -> None:
+    X, weight = noise(30), np.arange(30) % 3 + 1.0
+    repeated = np.repeat(X, weight.astype(int), axis=0)
+    found = robust_scales(X, weight)[which]
+    expected = robust_scales(repeated, np.ones(len(repeated)))[which]
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+@given(
+    rows=hnp.arrays(
+        np.float64,
+        st.tuples(st.integers(2, 12), st.integers(1, 3)),
+        elements=st.floats(-1e300, 1e300) | st.integers(-2, 2).map(float),
+    )
+)
+def test_the_midmean_is_finite_and_within_the_quartiles(rows: Array) -> None:
+    found = midmean_of(rows, np.ones(len(rows)))
+    low, high = np.quantile(rows, [0.25, 0.75], axis=0, method="inverted_cdf")
+    room = 1e-12 * np.maximum(np.abs(low), np.abs(high))
+    assert np.all((found >= low - room) & (found <= high + room))
+
+
+def middle_half(column: Array) -> float:
+    """Return the mean of the middle half of a column whose length is a multiple of four."""
+    quarter = column.size // 4
+    return float(np.sort(column)[quarter : 3 * quarter].mean())
+
+
+@given(
+    column=hnp.arrays(
+        np.float64, st.sampled_from([4, 8, 12]), elements=st.integers(-3, 3).map(float)
+    )
+)
+def test_the_midmean_of_tied_values_is_the_mean_of_the_sorted_middle_half(column: Array) -> None:
+    found = midmean_of(column[:, None], np.ones(column.size))[0]
+    assert found == pytest.approx(middle_half(column), abs=1e-12)
+
+
+@given(
+    rows=hnp.arrays(
+        np.float64, st.tuples(st.integers(2, 8), st.just(2)), elements=st.floats(-5, 5, width=32)
+    ),
+    data=st.data(),
+)
+def test_the_midmean_with_integer_weights_is_that_of_repeated_rows(
+    rows: Array, data: st.DataObject
+) -> None:
+    weight = data.draw(hnp.arrays(np.int64, len(rows), elements=st.integers(1, 3)))
+    repeated = np.repeat(rows, weight, axis=0)
+    found = midmean_of(rows, weight.astype(float))
+    np.testing.assert_allclose(found, midmean_of(repeated, np.ones(len(repeated))), atol=1e-12)
+
+
+@pytest.mark.parametrize("share", [0.5, 0.6])
+def test_the_midmean_of_signs_is_near_their_mean(share: float) -> None:
+    # The middle half of a column of signs holds (share - 1/4) * 2 positive ones: mean 4 share - 2.
+    column = np.where(np.arange(1000) < share * 1000, 1.0, -1.0)[:, None]
+    assert midmean_of(column, np.ones(1000))[0] == pytest.approx(4 * share - 2, abs=1e-9)
+
+
+def test_values_of_1e300_do_not_move_the_midmean_of() -> None:
+    rows = np.random.default_rng(0).standard_normal((100, 3))
+    rows[:10] = 1e300
+    assert np.all(np.abs(midmean_of(rows, np.ones(100))) < 1.0)
+
+
+@given(
+    column=hnp.arrays(np.float64, st.integers(1, 12), elements=st.integers(-3, 3).map(float)),
+    level=st.sampled_from([0.1, 0.25, 0.5, 0.75, 0.9]),
+    data=st.data(),
+)
+def test_a_quantile_is_that_of_repeated_rows(
+    column: Array, level: float, data: st.DataObject
+) -> None:
+    weight = data.draw(hnp.arrays(np.int64, column.size, elements=st.integers(1, 3)))
+    found = RankedColumns(column[:, None], weight.astype(float)).quantile(level)[0]
+    assert found == np.quantile(np.repeat(column, weight), level, method="inverted_cdf")
+
+
+@given(
+    rows=hnp.arrays(
+        np.float64, st.tuples(st.integers(1, 9), st.just(2)), elements=st.integers(-3, 3).map(float)
+    )
+)
+def test_scales_without_a_second_sort_are_those_with_one(rows: Array) -> None:
+    # Weights that are nearly equal take the general way.
+    nearly = np.ones(len(rows))
+    nearly[0] += 1e-13
+    for found, expected in zip(
+        robust_scales(rows, np.ones(len(rows))), robust_scales(rows, nearly), strict=True
+    ):
+        np.testing.assert_allclose(found, expected, atol=1e-9)
+
+
+def test_the_scale_of_a_column_is_the_first_positive_one() -> None:
+    # Signs that are mostly equal, then one odd value, then a constant.
+    columns = np.zeros((100, 4))
+    columns[:, 0] = np.linspace(-1.0, 1.0, 100)
+    columns[:30, 1] = 2.563_1
+    columns[0, 2] = 7.0
+    found = RankedColumns(columns, np.ones(100)).positive_scales()
+    assert found[0] == pytest.approx(1.4826 * 0.5, rel=0.05)
+    assert found[1:].tolist() == pytest.approx([1.0, 7.0, 1.0])

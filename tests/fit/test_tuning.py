@@ -1,0 +1,45 @@
+"""Every tuned number is named, explained, and has a value that switches its rule off."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import re
+from pathlib import Path
+
+import pytest
+
+import outweigh
+from outweigh import RobustMean, RobustPCA, RobustSparseMean, RobustSparsePCA
+from outweigh.fit.tuning import TUNING, Tuning
+
+FIELDS = [field.name for field in dataclasses.fields(Tuning)]
+
+
+@pytest.mark.parametrize("name", FIELDS)
+def test_every_number_is_explained(name: str) -> None:
+    assert re.search(rf"^    (\w+, )*{name}(, \w+)*$", Tuning.__doc__ or "", re.MULTILINE)
+
+
+def test_nothing_is_explained_that_is_no_number() -> None:
+    explained = re.findall(r"^    (\w+(?:, \w+)*)$", Tuning.__doc__ or "", re.MULTILINE)
+    assert {name for line in explained for name in line.split(", ")} - {"Attributes"} == set(FIELDS)
+
+
+def test_every_number_is_read_somewhere() -> None:
+    source = Path(outweigh.__file__).parent
+    trees = [ast.parse(file.read_text(encoding="utf-8")) for file in source.rglob("*.py")]
+    read = {
+        node.attr for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Attribute)
+    }
+    assert set(FIELDS) <= read
+
+
+@pytest.mark.parametrize("estimator", [RobustMean, RobustSparseMean, RobustPCA, RobustSparsePCA])
+def test_all_four_estimators_are_tuned_alike(estimator: type) -> None:
+    assert estimator._tuning is TUNING
+
+
+def test_numbers_cannot_be_changed_by_accident() -> None:
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        TUNING.near = 2.0  # type: ignore[misc]

@@ -1,0 +1,92 @@
+"""Sample weights: whole numbers are copies of rows, other numbers are relative."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from outweigh import RobustMean
+from outweigh.estimators.input import sample_weights
+from tests.laws.members import ESTIMATORS
+
+Array = NDArray[np.float64]
+N = 200
+
+
+def rows() -> Array:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((N, 16))
+    X[:, :3] += 2.0 * rng.standard_normal((N, 1))
+    X[:20, 6:] += 3.0
+    return X
+
+
+def relative() -> Array:
+    return np.random.default_rng(1).uniform(0.5, 1.5, N)
+
+
+FACTORS = {
+    "a thousandth": 1e-3,
+    "to sum one": None,
+    "tiny": 1e-300,
+    "the least normal numbers": 2.3e-308,
+    "huge": 1e300,
+}
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+@pytest.mark.parametrize("factor", FACTORS.values(), ids=FACTORS)
+def test_a_common_factor_of_relative_weights_changes_nothing(
+    name: str, factor: float | None
+) -> None:
+    s, X = relative(), rows()
+    scaled = s / s.sum() if factor is None else factor * s
+    plain = ESTIMATORS[name]().fit(X, sample_weight=s)
+    found = ESTIMATORS[name]().fit(X, sample_weight=scaled)
+    # Of numbers of 1e-308 the last digits are lost.
+    np.testing.assert_allclose(found.weights_, plain.weights_, atol=1e-9 / N)
+    scores = found.score_samples(X)
+    assert np.isfinite(scores).all()
+    np.testing.assert_allclose(scores, plain.score_samples(X), rtol=1e-6, atol=1e-9)
+    assert found.contamination_ == pytest.approx(plain.contamination_, abs=1e-9)
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_numbers_below_the_least_normal_one_give_finite_answers(name: str) -> None:
+    found = ESTIMATORS[name]().fit(rows(), sample_weight=1e-310 * relative())
+    assert np.isfinite(found.weights_).all()
+    assert np.isfinite(found.score_samples(rows())).all()
+
+
+def test_equal_weights_that_sum_to_one_count_as_the_rows_do() -> None:
+    X = np.random.default_rng(2).standard_normal((N, 5))
+    X[:40] += 10.0
+    weighted = RobustMean().fit(X, sample_weight=np.full(N, 1 / N))
+    flagged = weighted.predict(X) == -1
+    assert flagged[:40].all()
+    assert flagged[40:].sum() <= 4
+    np.testing.assert_allclose(weighted.weights_, RobustMean().fit(X).weights_, atol=1e-12)
+
+
+@pytest.mark.parametrize("factor", [1, 3])
+def test_whole_numbers_stay_as_they_are(factor: int) -> None:
+    counts = factor * np.array([0, 1, 2, 5])
+    np.testing.assert_array_equal(sample_weights(counts, 4), counts)
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_whole_numbers_are_copies(name: str) -> None:
+    X, times = rows(), 1 + np.arange(N) % 3
+    weighted = ESTIMATORS[name]().fit(X, sample_weight=times)
+    repeated = ESTIMATORS[name]().fit(np.repeat(X, times, axis=0))
+    np.testing.assert_allclose(
+        np.repeat(weighted.weights_ / times, times), repeated.weights_, atol=1e-9 / N
+    )
+
+
+def test_relative_weights_count_as_many_rows_as_their_mean_is_worth() -> None:
+    # Kish: (sum s)^2 / sum s^2.
+    s = relative()
+    assert sample_weights(s, N).sum() == pytest.approx(s.sum() ** 2 / (s @ s))
+    assert sample_weights(np.full(N, 0.25), N).sum() == pytest.approx(N)
