@@ -151,7 +151,7 @@ def test_a_residual_is_the_formula(any_kind: Kind, name: str) -> None:
     objective = OBJECTIVES[name](any_kind(X), 1.0)
     A = brute.deviation(X, w, centred=objective.centred)
     expected = A - (u.T @ A @ u) * (u @ u.T)
-    matrix = objective.without(u).moment(w).restrict(np.arange(D))
+    matrix = replace(objective, removed=u).moment(w).restrict(np.arange(D))
     np.testing.assert_allclose(matrix, expected, atol=1e-12)
 
 
@@ -162,7 +162,7 @@ def test_a_direction_that_vanishes_on_the_columns_takes_nothing_out_of_them(
     J, w = np.array([1, 2, 5]), inner_point(3)
     objective = OBJECTIVES[name](any_kind(rows(3)), 1.0)
     elsewhere = np.eye(D)[:, [0]]
-    found = objective.without(elsewhere).restrict(J).evaluate(w).value
+    found = replace(objective, removed=elsewhere).restrict(J).evaluate(w).value
     assert found == pytest.approx(objective.restrict(J).evaluate(w).value, rel=1e-12)
 
 
