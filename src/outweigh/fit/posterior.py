@@ -135,6 +135,8 @@ def groups_apart(
     for _ in range(_GROUPS):
         base = start * clean
         left = np.clip((removed - start * (1.0 - clean)) / np.where(base > 0, base, 1.0), 0.0, 1.0)
+        # Six digits: the others depend on the order of summation, and iterations carry them on.
+        left = np.round(left, 6)
         found = _group(samples, domain.metric, base / base.sum(), left, sparse, kurtosis)
         if found is None:
             break
@@ -206,6 +208,7 @@ def groups_spread(
         base = start * clean
         base = base / base.sum()
         wrong = np.clip(removed / np.where(start > 0, start, 1.0), 0.0, 1.0)
+        wrong = np.asarray(np.round(wrong, 6), dtype=np.float64)
         values, counts, likely = _binned(y, base, wrong)
         excess = (kurtosis - 3.0) * float(np.sum(direction**4))
         freedom = 4.0 + 6.0 / excess if excess > 0.05 else np.inf
@@ -321,7 +324,9 @@ def _binned(y: Array, base: Array, wrong: Array) -> tuple[Array, Array, Array]:
     work no longer grows with the rows.
     """
     low, middle, high = weighted_quantile(y, base, [0.25, 0.5, 0.75])
-    reach = _BINS / 200.0 * max(float(high - low), np.finfo(float).tiny)
+    # Where more than half of the rows agree, the deviation of all stands in for their quartiles.
+    width = float(high - low) or float(np.sqrt(base @ (y - middle) ** 2)) or 1.0
+    reach = _BINS / 200.0 * width
     places = np.clip((y - middle + reach) * (_BINS / (2.0 * reach)), 0.0, _BINS - 1.0)
     places = places.astype(np.intp)
     weight = np.asarray(np.bincount(places, base, _BINS), dtype=np.float64)

@@ -172,10 +172,15 @@ def fit(
     if task.n_components and not _looks_white(noise, task, settings):
         return _fit_by_volume(noise, task, settings)
     counts = _first_counts(noise, task, settings)
+    risen = False
     for left in reversed(range(settings.tuning.attempts)):
         solution = _Attempt(noise, task, counts, settings, callback).solve()
         factor = _better_units(solution, settings)
         counted = _better_counts(solution, task, counts, settings)
+        if risen and sum(counted) < sum(counts):
+            # Outliers were counted that fewer entries do not show: no way back to those.
+            counted = counts
+        risen = sum(counted) > sum(counts)
         if left == 0 or (factor is None and counted == counts):
             break
         counts = counted
@@ -329,6 +334,8 @@ class _Attempt:
             )
             value, level = more.value, few.floor(more.weights.values).clean
             found = _seen_by(self._problem, replace(more, trace=found.trace + more.trace))
+            if value > level and found.status is Status.REACHED:
+                found = replace(found, status=Status.STALLED)
         return replace(found, support_level=value / level if level > 0.0 else 0.0)
 
 
@@ -548,7 +555,9 @@ def _fit_by_volume(noise: Noise, task: Task, settings: Settings) -> Fit:
     problem = Problem(
         objective, noise.sample_weight, noise.pruned, 3.0, samples.n_features, settings.tuning
     )
-    bound = settings.bound
+    bound = min(settings.bound, settings.tuning.volume_bound)
+    if settings.contamination is not None:
+        bound = settings.contamination
     least = least_volume(problem, r, bound)
     if settings.contamination is None:
         bound = min(share_beyond(problem, least), bound)

@@ -112,17 +112,14 @@ class RowScore:
 
         squares = np.maximum(away * to_features(white.T).T - 1.0, 0.0)
         parts = (_DISTANCE_GAIN / self.radius_sq * expit(by_distance))[:, None] * squares
-        if self.groups:
-            lost = np.zeros_like(away)
-            for group in self.groups:
-                side = np.sign(group.shares @ (group.centres - group.centre))
-                along = np.maximum(side * to_features(group.direction) * away, 0.0)
-                wrong = group.wrong(samples.project(group.direction))
-                lost += (wrong / np.maximum(along.sum(axis=1), _TINY))[:, None] * along
-        else:
-            slope = self.force.symmetric_product(self.centre) - self.drift
-            force = self.force.symmetric_product(white.T) / 2.0 + slope[:, None]
-            lost = self.total * away * to_features(force).T
+        slope = self.force.symmetric_product(self.centre) - self.drift
+        force = self.force.symmetric_product(white.T) / 2.0 + slope[:, None]
+        lost = self.total * away * to_features(force).T
+        for group in self.groups:
+            side = np.sign(group.shares @ (group.centres - group.centre))
+            along = np.maximum(side * to_features(group.direction) * away, 0.0)
+            wrong = group.wrong(samples.project(group.direction))
+            lost += (wrong / np.maximum(along.sum(axis=1), _TINY))[:, None] * along
         # Half of a product of a large and a small deviation is no reason against the small one.
         own = away * away
         own /= own + _SMALL * own.max(axis=1, initial=_TINY, keepdims=True)
@@ -141,7 +138,7 @@ class RowScore:
             for group in self.groups:
                 clean *= 1.0 - group.wrong(samples.project(group.direction))
             wrong = 1.0 - clean
-        lost = wrong if self.groups else self.total * (pushed - self.level)
+        lost = wrong + self.total * (pushed - self.level)
         squared = samples.squared_distances(self.anchor)
         by_distance = _DISTANCE_GAIN * (squared / self.radius_sq - 1.0)
         return _LOSS_GAIN * (lost - _HALF), by_distance

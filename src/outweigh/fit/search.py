@@ -36,7 +36,8 @@ class Weights:
     values : ndarray of shape (n,)
     force, drift : Form and ndarray of shape (d,)
         The descent as a function of x: a row was pushed down by x'Fx - x'b, with F the sum of
-        step_t Z_t and b that of step_t (Z_t + Z_t') mu_t over its steps.
+        step_t Z_t and b that of step_t (Z_t + Z_t') mu_t over its steps. Zero where the weights
+        are by groups alone.
     pushed : ndarray of shape (n,)
         That function at the rows descended on.
     groups : tuple of Group
@@ -60,8 +61,8 @@ class Weights:
 
     @property
     def moved(self) -> bool:
-        """Whether a descent has moved them."""
-        return not self.force.is_zero
+        """Whether they differ from those before any evidence."""
+        return bool(self.groups) or not self.force.is_zero
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -159,7 +160,8 @@ class Search:
             if weights.groups and not self._problem.is_clean(survey.value, weights.values):
                 # Groups that leave the rows unclean have given weight back to other outliers.
                 least = np.minimum(weights.values, descended.values)
-                both = replace(weights, values=self._domain.project(least / least.sum()))
+                values = self._domain.project(least / least.sum())
+                both = replace(descended, values=values, groups=weights.groups, wrong=weights.wrong)
                 again = self._survey(both)
                 if again.value < survey.value:
                     survey, weights = again, both
@@ -234,7 +236,7 @@ class Search:
             return descended
         lifted = tuple(group.along(space.part.lift(group.direction)) for group in groups)
         return replace(
-            descended,
+            self._first,
             values=values,
             groups=self._first.groups + lifted,
             wrong=1.0 - (1.0 - self._first.wrong) * (1.0 - wrong),

@@ -30,6 +30,9 @@ class Tuning:
     ----------
     loose_bound
         The contamination assumed at first where it is to be estimated.
+    volume_bound
+        The same for components in noise that is not white, where the least volume of too few rows
+        is a part of the bulk: at 0.4 the cap of 16 in 40 curves is flagged.
     near
         A descent ends this factor above the level it steps toward, which it nears ever more slowly.
     slow
@@ -72,6 +75,7 @@ class Tuning:
     """
 
     loose_bound: float = _rule(0.4, off=0.49)
+    volume_bound: float = _rule(0.25, off=0.4)
     near: float = _rule(1.03, off=1.0)
     slow: float = _rule(0.98, off=1.0)
     columns_per_entry: int = _rule(3, off=1)
