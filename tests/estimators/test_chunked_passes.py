@@ -54,7 +54,7 @@ FEW_PASSES = [(name, attack, 0.05) for name in MEANS for attack in STRONG] + [
 
 @shares
 @pytest.mark.parametrize(("name", "attack", "least"), FEW_PASSES)
-def test_a_mean_takes_seven_passes_or_eleven_where_the_share_is_unknown(
+def test_a_mean_takes_eight_passes_or_twelve_where_the_share_is_unknown(
     name: str, attack: str, least: float, share: float | str
 ) -> None:
     X = make(attack, N, D, K, 0.1, random_state=5).X
@@ -62,7 +62,7 @@ def test_a_mean_takes_seven_passes_or_eleven_where_the_share_is_unknown(
     # The weights moved, so that these are not the few passes that clean data takes.
     assert found.contamination_ > least
     assert_same(found, MEANS[name](share).fit(X))
-    assert found.n_passes_ <= (7 if share == 0.1 else 11)
+    assert found.n_passes_ <= (8 if share == 0.1 else 12)
 
 
 @shares
@@ -71,7 +71,7 @@ def test_a_wrong_count_at_first_gives_the_answer_of_memory(attack: str, share: f
     X = make(attack, N, D, K, 0.1, random_state=5).X
     found = fitted("sparse mean, number unknown", share, X)
     assert_same(found, MEANS["sparse mean, number unknown"](share).fit(X))
-    assert found.n_passes_ <= 14
+    assert found.n_passes_ <= 16
 
 
 @every_mean
@@ -81,7 +81,7 @@ def test_unknown_scales_take_as_few(name: str, share: float | str) -> None:
     found = fitted(name, share, X)
     assert found.contamination_ > 0.05
     assert np.all(np.abs(found.scale_ / UNITS - 1.0) < 0.1)
-    assert found.n_passes_ <= (7 if share == 0.1 else 11)
+    assert found.n_passes_ <= (8 if share == 0.1 else 12)
     assert_same(found, MEANS[name](share).fit(X))
 
 
@@ -89,7 +89,7 @@ def test_unknown_scales_take_as_few(name: str, share: float | str) -> None:
 def test_evidence_on_few_features_takes_one_round(share: float | str) -> None:
     X = make("linear_hiding", N, D, K, 0.1, random_state=5).X
     found = fitted("sparse mean", share, X)
-    assert found.n_passes_ <= 7
+    assert found.n_passes_ <= 8
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -109,7 +109,7 @@ def test_pruned_rows_are_scored_as_new_ones() -> None:
         chunked = da.from_array(X, chunks=(900, D))
         est.fit(chunked)
         scores = est.score_samples(chunked).compute()
-    assert est.n_passes_ <= 9
+    assert est.n_passes_ <= 10
     flagged = scores < est.offset_
     assert flagged[:60].all()
     assert abs(flagged.mean() - 0.1) < 0.001

@@ -12,8 +12,7 @@ from outweigh import RobustMean, RobustSparseMean
 from outweigh.estimators.mean import MeanEstimator
 from outweigh.fit.noise import Noise, first_look, pruning_radius_sq
 from outweigh.fit.tuning import TUNING
-from outweigh.samples import ArrayRows, Rows, kernels
-from outweigh.samples.chunked_memory import MomentSums
+from outweigh.samples import ArrayRows, Rows
 from outweigh.samples.chunked_rows import ChunkedRows
 from outweigh.samples.chunks import SlicedChunks
 
@@ -192,21 +191,6 @@ def test_columns_that_fit_the_budget_without_constant_ones_are_gathered() -> Non
     X = np.hstack([contaminated(), np.full((N, 2 * D), 2.0)])
     with pytest.warns(UserWarning, match="constant"):
         assert assert_same_fit(lambda: RobustMean(contamination=0.1), X) == 2
-
-
-@pytest.mark.parametrize("shift", [0.01, 1.0])
-def test_shifted_sums_are_those_of_shifted_rows(shift: float) -> None:
-    rng = np.random.default_rng(4)
-    rows, weights = rng.standard_normal((200, 7)), rng.random(200)
-    move = shift * rng.standard_normal(7)
-    for pairs in (True, False):
-        before, after = (
-            MomentSums(*kernels.moment_sums(X, None, pairs, 2, (None, None), weights)[1])
-            for X in (rows, rows + move)
-        )
-        found = before.shifted(move, float(weights.sum()), 2)
-        for name in ("first", "second", "third", "fourth"):
-            np.testing.assert_allclose(getattr(found, name), getattr(after, name), atol=1e-10)
 
 
 def test_sample_weights_count_in_the_first_look() -> None:

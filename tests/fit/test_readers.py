@@ -6,7 +6,6 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from outweigh.samples.span import column_energy, in_span
 
 from outweigh.estimators.pca import _adjusted_variances
 from outweigh.fit.readers import (
@@ -26,6 +25,7 @@ from outweigh.fit.readers import (
     truncated_power,
 )
 from outweigh.samples import DenseSamples
+from outweigh.samples.dense import column_energy, in_span
 
 
 def best_of_all_supports(matrix: np.ndarray, k: int) -> float:

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from outweigh.fit.road import Fit, Settings, Task, fit
 from outweigh.fit.tuning import TUNING
 from outweigh.norms import RowwiseLargest
-from outweigh.protocols import Iterate, Status
+from outweigh.optimise.descent import Iterate
+from outweigh.protocols import Status
 from outweigh.samples import ArrayRows
 
 Array = NDArray[np.float64]

@@ -1,4 +1,4 @@
-"""A search: rounds of survey, descent and cut, what ends them, and what they leave behind."""
+"""A search: rounds of survey, descent and groups, what ends them, and what they leave behind."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from outweigh.forms import Form
 from outweigh.objectives import MomentObjective
 from outweigh.optimise import SOLVERS, steps_for
 from outweigh.optimise.capped_simplex import CappedSimplex
-from outweigh.protocols import Iterate, Samples, Status, Survey
+from outweigh.optimise.descent import Iterate
+from outweigh.protocols import Samples, Status, Survey
 from outweigh.samples import DenseSamples
 
 Array = NDArray[np.float64]
@@ -66,12 +67,11 @@ def searching(
     solver: str = "polyak",
     max_iter: int = 300,
     share: float = EPS,
-    cuts: bool = False,
+    groups: bool = False,
     callback: Callable[[Iterate], bool | None] | None = None,
 ) -> Search:
     domain = problem.domain(share)
     make_rule, update = steps_for(solver, domain)
-    cut_domain = domain if cuts else None
     return Search(
         problem,
         domain,
@@ -79,7 +79,7 @@ def searching(
         make_rule,
         update,
         max_iter,
-        cut_domain=cut_domain,
+        group_domain=domain if groups else None,
         sparse=not isinstance(space, Basis),
         callback=callback,
     )
@@ -106,7 +106,7 @@ def test_the_clean_level_is_reached_whatever_is_descended_on(
 def test_the_value_is_that_of_a_full_pass_at_the_returned_weights(
     samples_of: Kind, space: str
 ) -> None:
-    problem, found = found_on(space, samples_of(rows()), cuts=True)
+    problem, found = found_on(space, samples_of(rows()), groups=True)
     full = problem.objective.evaluate(found.weights.values).value
     assert found.value == pytest.approx(full, rel=1e-5)
 
@@ -147,7 +147,7 @@ def test_a_spent_budget_is_not_reported_as_the_clean_level(samples_of: Kind, spa
 @every_space
 def test_clean_data_is_verified_by_one_full_pass(samples_of: Kind, space: str) -> None:
     X = np.random.default_rng(9).standard_normal((N, D))
-    _, found = found_on(space, samples_of(X), cuts=True)
+    _, found = found_on(space, samples_of(X), groups=True)
     assert (len(found.trace), found.status, found.weights.moved) == (1, Status.REACHED, False)
     np.testing.assert_allclose(found.weights.values, 1 / N, rtol=1e-12)
 
@@ -234,14 +234,6 @@ def test_weights_that_are_clean_are_the_answer_even_where_earlier_ones_scored_le
     assert (len(space.seen), found.status) == (2, Status.REACHED)
 
 
-def test_unverified_weights_take_one_pass_and_one_descent() -> None:
-    problem = sparse(DenseSamples(rows()))
-    found = searching(problem, Columns(problem, 9), cuts=True).run(verify=False)
-    assert [line.iteration for line in found.trace if line.step == 0.0] == [0]
-    assert len(found.trace) > 1
-    assert problem.removed(found.weights.values) > 0.01
-
-
 def test_features_that_another_search_took_in_are_descended_on_first() -> None:
     problem = sparse(DenseSamples(rows()))
     space = Columns(problem, 9)
@@ -265,49 +257,69 @@ def test_a_descent_continues_where_an_earlier_one_over_more_weights_ended() -> N
     np.testing.assert_allclose(again.weights.pushed, expected, rtol=1e-9, atol=1e-12)
 
 
-# Cuts
+# Groups
 
 
 @pytest.mark.parametrize("space", ["features", "directions"])
-def test_cuts_found_in_a_part_are_cuts_of_the_rows(space: str) -> None:
+def test_groups_found_in_a_part_are_groups_of_the_rows(space: str) -> None:
     X = rows(shift=1.5)
-    _, found = found_on(space, DenseSamples(X), cuts=True)
-    assert found.weights.cuts
-    expected = sum(cut.excess(X @ cut.direction) for cut in found.weights.cuts)
-    assert expected.any()
-    np.testing.assert_allclose(found.weights.beyond, expected, atol=1e-9)
+    _, found = found_on(space, DenseSamples(X), groups=True)
+    assert found.weights.groups
+    clean = np.prod([1.0 - g.wrong(X @ g.direction) for g in found.weights.groups], axis=0)
+    assert clean.min() < 0.1
+    np.testing.assert_allclose(found.weights.wrong, 1.0 - clean, atol=1e-9)
 
 
-def test_without_a_domain_for_them_there_are_no_cuts() -> None:
-    _, found = found_on("features", DenseSamples(rows()), cuts=False)
+def test_without_a_domain_for_them_there_are_no_groups() -> None:
+    _, found = found_on("features", DenseSamples(rows()), groups=False)
     assert found.weights.moved
-    assert found.weights.cuts == ()
+    assert found.weights.groups == ()
+    assert not found.weights.wrong.any()
 
 
-def test_a_cut_after_which_rows_look_less_clean_is_not_made() -> None:
-    make, space = PROBLEMS["features"]
-    problem = make(DenseSamples(rows()), replace(TUNING, cut_may_score=0.0, cut_pull=1e4))
-    strict = replace(problem.floor(problem.untouched), median=0.0, upper=0.0)
+@every_space
+def test_groups_leave_the_weights_in_their_domain(space: str) -> None:
+    _, found = found_on(space, DenseSamples(rows(shift=1.5)), groups=True)
+    assert DOMAIN.contains(found.weights.values, atol=1e-9)
 
-    class Strict(Search):
-        def _level(self, weights: Array) -> object:
-            return strict
 
-    domain = problem.domain(EPS)
-    make_rule, update = steps_for("polyak", domain)
-    search = Strict(
-        problem, domain, space(problem), make_rule, update, 20, cut_domain=domain, sparse=True
-    )
-    assert search.run().weights.cuts == ()
+@pytest.mark.parametrize("space", ["features", "directions"])
+def test_groups_take_weight_from_the_outliers_that_a_descent_left(space: str) -> None:
+    X = rows(shift=1.5)
+    alone, grouped = (found_on(space, DenseSamples(X), groups=g)[1] for g in (False, True))
+    assert grouped.weights.values[:80].sum() < alone.weights.values[:80].sum()
+
+
+def test_a_further_search_only_removes_more() -> None:
+    problem = sparse(DenseSamples(rows(shift=1.5)))
+    first = searching(problem, Columns(problem, 9), groups=True).run()
+    assert first.weights.groups
+    again = searching(problem, Columns(problem, 9), groups=True).run(first, further=True)
+    # Nothing is left to do: the first survey finds the rows clean, with the weights as they were.
+    assert (len(again.trace), again.status) == (1, Status.REACHED)
+    np.testing.assert_array_equal(again.weights.values, first.weights.values)
+    assert again.weights.groups == first.weights.groups
+
+
+def test_a_further_search_keeps_the_groups_found_before() -> None:
+    X = rows()
+    X[80:160, :2] -= 3.0
+    problem = sparse(DenseSamples(X))
+    first = searching(problem, Columns(problem, 9), groups=True).run()
+    assert not problem.is_clean(first.value, first.weights.values)
+    space = Columns(problem, 9)
+    again = searching(problem, space, groups=True, share=0.2).run(first, further=True)
+    assert again.weights.groups[: len(first.weights.groups)] == first.weights.groups
+    assert np.all(again.weights.wrong >= first.weights.wrong - 1e-12)
 
 
 # Weights
 
 
-def test_untouched_weights_have_not_moved_and_have_no_cuts() -> None:
+def test_untouched_weights_have_not_moved_and_have_no_groups() -> None:
     weights = Weights.untouched(np.full(4, 0.25), 3)
     assert not weights.moved
-    assert weights.cuts == ()
+    assert weights.groups == ()
     assert not weights.pushed.any()
 
 
@@ -326,8 +338,8 @@ def test_a_copy_of_the_weights_begun_with_changes_nothing(space: str, solver: st
             found = super()._descend(replace(begin, values=begin.values.copy()))
             return replace(found, values=found.values.copy())
 
-        def _cut(self, descended: Weights) -> Weights:
-            found = super()._cut(replace(descended, values=descended.values.copy()))
+        def _weigh(self, descended: Weights) -> Weights:
+            found = super()._weigh(replace(descended, values=descended.values.copy()))
             return replace(found, values=found.values.copy())
 
     make, make_space = PROBLEMS[space]
@@ -342,13 +354,13 @@ def test_a_copy_of_the_weights_begun_with_changes_nothing(space: str, solver: st
         if kind is Copying:
             weights = replace(first.weights, values=first.weights.values.copy())
             first = replace(first, weights=weights)
-        search = kind(problem, domain, part, make_rule, update, 100, cut_domain=domain, sparse=True)
+        search = kind(problem, domain, part, make_rule, update, 100, group_domain=domain, sparse=True)
         answers.append(search.run(first))
     plain, copied = answers
     np.testing.assert_array_equal(copied.weights.values, plain.weights.values)
     assert copied.status is plain.status
     assert copied.weights.moved is plain.weights.moved
-    assert len(copied.weights.cuts) == len(plain.weights.cuts)
+    assert len(copied.weights.groups) == len(plain.weights.groups)
 
 
 def test_outliers_in_several_directions_are_all_seen_at_first() -> None:

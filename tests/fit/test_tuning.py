@@ -26,6 +26,13 @@ def test_nothing_is_explained_that_is_no_number() -> None:
     assert {name for line in explained for name in line.split(", ")} - {"Attributes"} == set(FIELDS)
 
 
+@pytest.mark.parametrize("field", dataclasses.fields(Tuning), ids=lambda field: field.name)
+def test_every_number_has_another_one_that_switches_its_rule_off(
+    field: dataclasses.Field[float],
+) -> None:
+    assert field.metadata["off"] != field.default
+
+
 def test_every_number_is_read_somewhere() -> None:
     source = Path(outweigh.__file__).parent
     trees = [ast.parse(file.read_text(encoding="utf-8")) for file in source.rglob("*.py")]

@@ -19,7 +19,8 @@ from outweigh.norms.floor import noise_floor
 from outweigh.objectives import MomentObjective
 from outweigh.optimise import SOLVERS, Subgradient, descend, steps_for
 from outweigh.optimise.capped_simplex import CappedSimplex
-from outweigh.protocols import Norm, Result, Samples
+from outweigh.optimise.descent import Result
+from outweigh.protocols import Norm, Samples
 from outweigh.research.algorithms import constant_step
 from outweigh.samples import DenseSamples
 from tests.laws.members import ESTIMATORS

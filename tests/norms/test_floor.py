@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from outweigh.norms import KyFan, LargestEntries, RowwiseLargest, VectorLargest
-from outweigh.norms.floor import largest_row, noise_floor
+from outweigh.norms.floor import noise_floor
 from outweigh.protocols import Norm
 from tests.reference import norms as brute
 from tests.reference.noise import clean_scores
@@ -172,29 +172,3 @@ def test_a_scaled_floor_is_scaled_at_both_levels() -> None:
 def test_an_unknown_norm_is_refused(norm: object) -> None:
     with pytest.raises(TypeError, match="norm"):
         noise_floor(norm, 100, 10)
-
-
-@pytest.mark.parametrize(("d", "k"), [(20, 1), (60, 5), (200, 10), (200, 199)])
-def test_rows_of_noise_hardly_ever_exceed_the_largest_row(d: int, k: int) -> None:
-    rng = np.random.default_rng([d, k])
-    squares = (rng.standard_normal((d, d - 1)) ** 2 for _ in range(400))
-    largest = np.array([np.sort(part, axis=1)[:, -k:].sum(axis=1).max() for part in squares])
-    # One time in twenty, to within what a level off a few draws is worth.
-    assert 0.01 < np.mean(largest > largest_row(1e6, d, k)) < 0.12
-
-
-def test_a_row_of_one_entry_has_none_off_the_diagonal() -> None:
-    assert largest_row(100.0, 1, 1) == 0.0
-
-
-def test_the_largest_of_many_rows_is_extrapolated_from_fewer() -> None:
-    # 1000 rows are drawn, of 3000.
-    rng = np.random.default_rng(0)
-    largest = [
-        max(
-            np.sort(rng.standard_normal((500, 2999)) ** 2, axis=1)[:, -100:].sum(axis=1).max()
-            for _ in range(6)
-        )
-        for _ in range(4)
-    ]
-    assert np.median(largest) < largest_row(1e6, 3000, 100) < 1.1 * np.median(largest)
