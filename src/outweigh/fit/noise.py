@@ -113,6 +113,8 @@ class Noise:
         Rows so far out that no plausible centre would keep them.
     radius_sq : float
         Squared distance from the centre beyond which rows are pruned, in units of the noise.
+    far : ndarray of shape (n,) or None
+        The squared distance of each row; None where the units have changed since.
     scales_read : bool
         Whether scales were read off the rows without weights, so that better ones follow from
         better weights.
@@ -127,6 +129,7 @@ class Noise:
     samples: Samples
     pruned: Indices
     radius_sq: float
+    far: Array | None
     scales_read: bool
 
     @property
@@ -151,7 +154,9 @@ class Noise:
             # It stands between scales and samples.
             samples = _samples(self.rows, standardizer)
             samples = samples.without(self.pruned) if self.pruned.size else samples
-        return replace(self, standardizer=standardizer, samples=samples, scales_read=False)
+        return replace(
+            self, standardizer=standardizer, samples=samples, far=None, scales_read=False
+        )
 
 
 def first_look(
@@ -219,7 +224,10 @@ def first_look(
         standardizer = replace(standardizer, scale=scales * _common_level(*more, standardizer))
     samples = _samples(rows, standardizer)
     anchor = standardizer.standardize(centre[None, :])[0]
-    far = np.minimum(samples.squared_distances(anchor), INFINITE**2)
+    # Rows in chunks find, in the same pass, the moments of those that are most likely kept.
+    likely = _noise_radius_sq(float(sample_weight.sum()), columns.size)
+    far = samples.squared_distances(anchor, likely, sample_weight)
+    far = np.minimum(far, INFINITE**2)
     radius_sq = pruning_radius_sq(far, sample_weight, columns.size, tuning)
     pruned = _pruned_rows(far, radius_sq, sample_weight, bound)
     _refuse_huge(np.delete(far, pruned))
@@ -233,6 +241,7 @@ def first_look(
         samples.without(pruned) if pruned.size else samples,
         pruned,
         radius_sq,
+        far,
         bool(estimated.any()),
     )
 
@@ -287,13 +296,18 @@ def pruning_radius_sq(
     feature. And ten robust deviations beyond the median of the distances themselves, for rows that
     are not of unit noise.
     """
-    log_term = float(np.log(sample_weight.sum() / 0.05))
-    spread = 2.0 * float(np.sqrt(n_features * log_term)) + 2.0 * log_term
     distances = np.sqrt(squared_distances)
     middle = float(weighted_quantile(distances, sample_weight, [0.5])[0])
     deviation = float(weighted_quantile(np.abs(distances - middle), sample_weight, [0.5])[0])
     by_bulk = middle + tuning.far * _MAD_TO_SD * deviation
-    return float(max(1.44 * (n_features + spread), by_bulk**2))
+    return float(max(_noise_radius_sq(float(sample_weight.sum()), n_features), by_bulk**2))
+
+
+def _noise_radius_sq(n_samples: float, n_features: int) -> float:
+    """Return the squared distance that rows of unit noise hardly ever exceed."""
+    log_term = float(np.log(n_samples / 0.05))
+    spread = 2.0 * float(np.sqrt(n_features * log_term)) + 2.0 * log_term
+    return 1.44 * (n_features + spread)
 
 
 def _samples(rows: Rows, standardizer: Standardizer) -> Samples:

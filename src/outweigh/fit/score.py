@@ -70,7 +70,9 @@ class RowScore:
         """Return the score of each row of X, at most 0; lower is less trusted."""
         return self.of_samples(DenseSamples(self.standardizer.apply(X)))
 
-    def of_samples(self, samples: Samples, found: Weights | None = None) -> Array:
+    def of_samples(
+        self, samples: Samples, found: Weights | None = None, far: Array | None = None
+    ) -> Array:
         """Return the score of rows already in units of the noise.
 
         Parameters
@@ -79,8 +81,10 @@ class RowScore:
         found : Weights, optional
             The weights of these very rows, which know the force on each and how likely it is to
             be in one of the groups.
+        far : ndarray of shape (n,), optional
+            The squared distance of each row from the anchor, where it is known.
         """
-        by_loss, by_distance = self._terms(samples, found)
+        by_loss, by_distance = self._terms(samples, found, far)
         # The last term orders rows that nothing speaks against by their distance; else they would
         # be equal to the last digit, and no given share of them could be flagged.
         order = _ORDER_GAIN * np.log1p(np.maximum(by_distance / _DISTANCE_GAIN + 1.0, 0.0))
@@ -128,7 +132,9 @@ class RowScore:
         parts[unexplained] = np.square(away[unexplained]) + _TINY
         return parts, away
 
-    def _terms(self, samples: Samples, found: Weights | None = None) -> tuple[Array, Array]:
+    def _terms(
+        self, samples: Samples, found: Weights | None = None, far: Array | None = None
+    ) -> tuple[Array, Array]:
         """Return the exponents of the two terms of each row."""
         if found is not None:
             pushed, wrong = found.pushed, found.wrong
@@ -139,8 +145,8 @@ class RowScore:
                 clean *= 1.0 - group.wrong(samples.project(group.direction))
             wrong = 1.0 - clean
         lost = wrong + self.total * (pushed - self.level)
-        squared = samples.squared_distances(self.anchor)
-        by_distance = _DISTANCE_GAIN * (squared / self.radius_sq - 1.0)
+        far = samples.squared_distances(self.anchor) if far is None else far
+        by_distance = _DISTANCE_GAIN * (far / self.radius_sq - 1.0)
         return _LOSS_GAIN * (lost - _HALF), by_distance
 
 
@@ -164,7 +170,7 @@ def score_rows(noise: Noise, weights: Weights) -> tuple[RowScore, Array]:
         float(noise.sample_weight.sum()),
         weights.groups,
     )
-    scores = score.of_samples(noise.samples, weights)
+    scores = score.of_samples(noise.samples, weights, noise.far)
     if noise.pruned.size:
         # They hold zeros in the samples of the descent; they are scored as new rows would be.
         scores[noise.pruned] = score(noise.rows.take(noise.pruned))
