@@ -135,8 +135,8 @@ def groups_apart(
     for _ in range(_GROUPS):
         base = start * clean
         left = np.clip((removed - start * (1.0 - clean)) / np.where(base > 0, base, 1.0), 0.0, 1.0)
-        # Six digits: the others depend on the order of summation, and iterations carry them on.
-        left = np.round(left, 6)
+        # Three digits: the last ones depend on the order of summation, and iterations carry them on.
+        left = np.round(left, 3)
         found = _group(samples, domain.metric, base / base.sum(), left, sparse, kurtosis)
         if found is None:
             break
@@ -208,7 +208,7 @@ def groups_spread(
         base = start * clean
         base = base / base.sum()
         wrong = np.clip(removed / np.where(start > 0, start, 1.0), 0.0, 1.0)
-        wrong = np.asarray(np.round(wrong, 6), dtype=np.float64)
+        wrong = np.asarray(np.round(wrong, 3), dtype=np.float64)
         values, counts, likely = _binned(y, base, wrong)
         excess = (kurtosis - 3.0) * float(np.sum(direction**4))
         freedom = 4.0 + 6.0 / excess if excess > 0.05 else np.inf

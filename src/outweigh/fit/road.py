@@ -555,12 +555,12 @@ def _fit_by_volume(noise: Noise, task: Task, settings: Settings) -> Fit:
     problem = Problem(
         objective, noise.sample_weight, noise.pruned, 3.0, samples.n_features, settings.tuning
     )
-    bound = min(settings.bound, settings.tuning.volume_bound)
-    if settings.contamination is not None:
-        bound = settings.contamination
+    bound = settings.bound
+    if settings.contamination is None:
+        bound = max(settings.tuning.volume_bound, problem.removed(problem.untouched))
     least = least_volume(problem, r, bound)
     if settings.contamination is None:
-        bound = min(share_beyond(problem, least), bound)
+        bound = min(max(share_beyond(problem, least), problem.removed(problem.untouched)), bound)
         least = least_volume(problem, r, bound)
     leading = part.lift(least.leading)
     components = leading[:, :r]

@@ -120,10 +120,11 @@ class RowScore:
         force = self.force.symmetric_product(white.T) / 2.0 + slope[:, None]
         lost = self.total * away * to_features(force).T
         for group in self.groups:
-            side = np.sign(group.shares @ (group.centres - group.centre))
+            projected = samples.project(group.direction)
+            side = np.sign(projected - group.centre)[:, None]
             along = np.maximum(side * to_features(group.direction) * away, 0.0)
-            wrong = group.wrong(samples.project(group.direction))
-            lost += (wrong / np.maximum(along.sum(axis=1), _TINY))[:, None] * along
+            share = group.wrong(projected) / np.maximum(along.sum(axis=1), _TINY)
+            lost += share[:, None] * along
         # Half of a product of a large and a small deviation is no reason against the small one.
         own = away * away
         own /= own + _SMALL * own.max(axis=1, initial=_TINY, keepdims=True)
