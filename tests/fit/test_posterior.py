@@ -197,7 +197,9 @@ def test_clean_rows_are_in_no_group_in_nearly_all_samples(
     for seed in range(50):
         X = CLEAN[law](np.random.default_rng([44, seed]))
         fitted = fit(ArrayRows(X), np.ones(N), task, settings, None)
-        found += bool(fitted.found.weights.groups) or fitted.certificate.removed > 1e-12
+        # Pruning and the descent may take a row of heavy tails; groups take nothing from any.
+        weights = fitted.found.weights
+        found += bool(weights.groups) or bool(weights.wrong.any())
     assert found <= 2
 
 

@@ -354,7 +354,9 @@ def test_a_copy_of_the_weights_begun_with_changes_nothing(space: str, solver: st
         if kind is Copying:
             weights = replace(first.weights, values=first.weights.values.copy())
             first = replace(first, weights=weights)
-        search = kind(problem, domain, part, make_rule, update, 100, group_domain=domain, sparse=True)
+        search = kind(
+            problem, domain, part, make_rule, update, 100, group_domain=domain, sparse=True
+        )
         answers.append(search.run(first))
     plain, copied = answers
     np.testing.assert_array_equal(copied.weights.values, plain.weights.values)
