@@ -54,7 +54,7 @@ FEW_PASSES = [(name, attack, 0.05) for name in MEANS for attack in STRONG] + [
 
 @shares
 @pytest.mark.parametrize(("name", "attack", "least"), FEW_PASSES)
-def test_a_mean_takes_eight_passes_or_twelve_where_the_share_is_unknown(
+def test_a_mean_takes_ten_passes_or_twelve_where_the_share_is_unknown(
     name: str, attack: str, least: float, share: float | str
 ) -> None:
     X = make(attack, N, D, K, 0.1, random_state=5).X
@@ -62,7 +62,8 @@ def test_a_mean_takes_eight_passes_or_twelve_where_the_share_is_unknown(
     # The weights moved, so that these are not the few passes that clean data takes.
     assert found.contamination_ > least
     assert_same(found, MEANS[name](share).fit(X))
-    assert found.n_passes_ <= (8 if share == 0.1 else 12)
+    # Two of them look at the support of a sparse answer.
+    assert found.n_passes_ <= (10 if share == 0.1 else 12)
 
 
 @shares
@@ -71,7 +72,8 @@ def test_a_wrong_count_at_first_gives_the_answer_of_memory(attack: str, share: f
     X = make(attack, N, D, K, 0.1, random_state=5).X
     found = fitted("sparse mean, number unknown", share, X)
     assert_same(found, MEANS["sparse mean, number unknown"](share).fit(X))
-    assert found.n_passes_ <= 16
+    # The road is taken twice: with the first count, and with the better one.
+    assert found.n_passes_ <= 28
 
 
 @every_mean
@@ -81,7 +83,8 @@ def test_unknown_scales_take_as_few(name: str, share: float | str) -> None:
     found = fitted(name, share, X)
     assert found.contamination_ > 0.05
     assert np.all(np.abs(found.scale_ / UNITS - 1.0) < 0.1)
-    assert found.n_passes_ <= (8 if share == 0.1 else 12)
+    # Two of them look at the support of a sparse answer.
+    assert found.n_passes_ <= (10 if share == 0.1 else 12)
     assert_same(found, MEANS[name](share).fit(X))
 
 
@@ -89,7 +92,7 @@ def test_unknown_scales_take_as_few(name: str, share: float | str) -> None:
 def test_evidence_on_few_features_takes_one_round(share: float | str) -> None:
     X = make("linear_hiding", N, D, K, 0.1, random_state=5).X
     found = fitted("sparse mean", share, X)
-    assert found.n_passes_ <= 8
+    assert found.n_passes_ <= 10
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -323,7 +323,9 @@ def test_the_display_draws_lazy_weights() -> None:
 
 
 def test_a_search_for_the_contamination_works_on_samples() -> None:
-    search = ContaminationSearch(RobustSparseMean(3, subsample=SIZE), tol=0.05).fit(rows_of())
+    # Without the columns that share a direction: a mean asks for white noise.
+    X = rows_of()[:, :9]
+    search = ContaminationSearch(RobustSparseMean(3, subsample=SIZE), tol=0.05).fit(X)
     assert search.feasible_
     assert search.estimator_.subsample_.size == SIZE
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from scipy.stats import norm
+from scipy.stats import binom, norm
 from scipy.stats import t as student
 
 from outweigh.fit.columns import weighted_quantile
@@ -26,6 +26,11 @@ Kind = Callable[[Array], Samples]
 
 N, D, EPS = 1000, 20, 0.25
 both = pytest.mark.parametrize("sparse", [True, False], ids=["sparse", "dense"])
+
+
+def gaussian(direction: Array) -> float:
+    """Return the degrees of freedom of a Gaussian, along any direction."""
+    return float("inf")
 
 
 def partly_cleaned(seed: int, share: float = 0.1) -> tuple[Array, CappedSimplex, Array, Array]:
@@ -45,7 +50,7 @@ def partly_cleaned(seed: int, share: float = 0.1) -> tuple[Array, CappedSimplex,
 def apart(
     samples: Samples, domain: CappedSimplex, start: Array, w: Array, sparse: bool
 ) -> tuple[Array, tuple[Group, ...], Array]:
-    return groups_apart(samples, domain, start, w, sparse=sparse, kurtosis=3.0)
+    return groups_apart(samples, domain, start, w, np.asarray, 3.0, sparse=sparse)
 
 
 def mixture_log_likelihood(
@@ -106,7 +111,9 @@ def test_the_likelihood_is_that_of_the_densities(freedom: float) -> None:
     np.testing.assert_allclose(laws.log_likelihood(y), np.log(clean + others), rtol=1e-9)
     # Beyond the last centre a row is at least as likely to be wrong as there.
     near = y <= 6.0
-    np.testing.assert_allclose(laws.wrong(y)[near], (others / (clean + others))[near], rtol=1e-9)
+    wrong = (others / (clean + others))[near]
+    # Less than a thousandth counts as nothing.
+    np.testing.assert_allclose(laws.wrong(y)[near], np.where(wrong < 1e-3, 0, wrong), rtol=1e-9)
 
 
 def test_one_group_of_unit_spread_is_told_by_one_law_and_two_by_two() -> None:
@@ -200,7 +207,8 @@ def test_clean_rows_are_in_no_group_in_nearly_all_samples(
         # Pruning and the descent may take a row of heavy tails; groups take nothing from any.
         weights = fitted.found.weights
         found += bool(weights.groups) or bool(weights.wrong.any())
-    assert found <= 2
+    # One in twenty samples shows more variance than noise has, at most: 8 of 50 are too many then.
+    assert found < binom.isf(1e-3, 50, 0.05)
 
 
 @both
@@ -354,8 +362,8 @@ def test_a_direction_in_which_removed_rows_spread_is_found(
         w,
         basis,
         leading,
+        gaussian,
         centred=centred,
-        kurtosis=3.0,
     )
     assert groups
     assert abs(groups[0].direction[1]) > 0.9
@@ -374,8 +382,8 @@ def test_directions_of_clean_rows_are_not_looked_along() -> None:
         w,
         basis,
         leading,
+        gaussian,
         centred=True,
-        kurtosis=3.0,
     )
     assert groups == ()
     assert not wrong.any()

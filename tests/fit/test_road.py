@@ -135,7 +135,10 @@ def test_entries_are_counted_where_their_number_is_not_given(task: str) -> None:
     if task == "sparse mean":
         assert found.problem.objective.norm == RowwiseLargest(K)
     else:
-        assert np.flatnonzero(found.components[:, 0]).tolist() == [0, 1, 2]
+        entries = np.flatnonzero(found.components[:, 0])
+        assert np.isin([0, 1, 2], entries).all()
+        # At level 0.05 over all features: one that is noise now and then, hardly ever two.
+        assert entries.size <= 4
 
 
 def test_the_road_is_taken_no_more_often_than_allowed() -> None:

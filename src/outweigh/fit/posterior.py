@@ -33,7 +33,7 @@ from outweigh.optimise.capped_simplex import CappedSimplex
 from outweigh.protocols import Array, Samples
 from outweigh.samples.matrices import as_array
 
-__all__ = ["Group", "groups_apart", "groups_spread"]
+__all__ = ["Group", "freedom_along", "groups_apart", "groups_spread"]
 
 # Fewer rows have no law of their own.
 _FEWEST = 3.0
@@ -76,7 +76,9 @@ class Group:
                 beyond = side * projected > last
                 least = logsumexp(self.log_odds(np.array([side * last])), axis=0)
                 odds = np.where(beyond, np.maximum(odds, least), odds)
-        return np.asarray(expit(odds))
+        found = expit(odds)
+        # Less than a thousandth is as good as nothing, and leaves nearly all rows their weight.
+        return np.where(found < 1e-3, 0.0, found)
 
     def log_odds(self, projected: Array) -> Array:
         """Return the log odds of each law of the outliers against the clean one, shape (m, n)."""
@@ -96,14 +98,32 @@ class Group:
         return replace(self, direction=direction)
 
 
+def freedom_along(direction: Array, kurtosis: float) -> float:
+    r"""Return the degrees of freedom of the law of clean rows along a direction of all features.
+
+    :math:`4 + 6 / ((\kappa - 3)\sum_j v_j^4)`, infinite where the tails are those of a Gaussian.
+
+    Parameters
+    ----------
+    direction : ndarray of shape (d,)
+        Of unit length.
+    kurtosis : float
+        Of a typical feature.
+    """
+    excess = (kurtosis - 3.0) * float(np.sum(direction**4))
+    # A t law of more than 24 degrees is as good as a Gaussian.
+    return 4.0 + 6.0 / excess if excess > 0.3 else np.inf
+
+
 def groups_apart(
     samples: Samples,
     domain: CappedSimplex,
     start: Array,
     weights: Array,
+    lift: Callable[[Array], Array],
+    kurtosis: float,
     *,
     sparse: bool,
-    kurtosis: float,
 ) -> tuple[Array, tuple[Group, ...], Array]:
     """Find the groups of outliers behind what a descent removed, and weigh rows by them.
 
@@ -115,10 +135,12 @@ def groups_apart(
         The weights stay in it, so no more is removed than the contamination allows.
     start, weights : ndarray of shape (n,)
         Before a descent, and after it.
-    sparse : bool
-        Whether a direction has only the features in which the difference is significant.
+    lift : callable
+        From a direction of these coordinates to one of all features.
     kurtosis : float
         Of a typical feature.
+    sparse : bool
+        Whether a direction has only the features in which the difference is significant.
 
     Returns
     -------
@@ -128,6 +150,10 @@ def groups_apart(
     wrong : ndarray of shape (n,)
         How likely each row is to be in one of the groups.
     """
+
+    def tails(direction: Array) -> float:
+        return freedom_along(lift(direction), kurtosis)
+
     removed = np.maximum(start - weights, 0.0)
     removed[removed <= 1e-9 * start.max()] = 0.0
     clean = np.ones(weights.size)
@@ -135,13 +161,14 @@ def groups_apart(
     for _ in range(_GROUPS):
         base = start * clean
         left = np.clip((removed - start * (1.0 - clean)) / np.where(base > 0, base, 1.0), 0.0, 1.0)
-        # Three digits: the last ones depend on the order of summation, and iterations carry them on.
+        # Three digits: the last ones depend on the order of summation, and iterations carry them
+        # on.
         left = np.round(left, 3)
-        found = _group(samples, domain.metric, base / base.sum(), left, sparse, kurtosis)
+        found = _group(samples, domain.metric, base / base.sum(), left, tails, sparse)
         if found is None:
             break
         group, projected, gained = found
-        if groups and gained <= _direction_price(group.direction, float(domain.metric.sum())):
+        if groups and gained <= _direction_price(lift(group.direction), float(domain.metric.sum())):
             break
         groups.append(group)
         clean *= 1.0 - group.wrong(projected)
@@ -158,9 +185,9 @@ def groups_spread(
     weights: Array,
     basis: Array,
     leading: Callable[[Array], Array],
+    tails: Callable[[Array], float],
     *,
     centred: bool,
-    kurtosis: float,
 ) -> tuple[Array, tuple[Group, ...], Array]:
     """Find the directions in which what a descent removed spreads more than the rest, likewise.
 
@@ -169,7 +196,7 @@ def groups_spread(
 
     Parameters
     ----------
-    samples, domain, start, weights, kurtosis
+    samples, domain, start, weights, tails
         As for `groups_apart`.
     basis : ndarray of shape (d, r)
         Orthonormal directions in which clean rows spread, too: nothing is looked for there.
@@ -210,10 +237,10 @@ def groups_spread(
         wrong = np.clip(removed / np.where(start > 0, start, 1.0), 0.0, 1.0)
         wrong = np.asarray(np.round(wrong, 3), dtype=np.float64)
         values, counts, likely = _binned(y, base, wrong)
-        excess = (kurtosis - 3.0) * float(np.sum(direction**4))
-        freedom = 4.0 + 6.0 / excess if excess > 0.05 else np.inf
+        freedom = tails(direction)
         group = _maximised(values, counts, n, freedom, likely[None, :], free=True)
-        if group is None or group.spreads[0] <= group.spread:
+        # Farther out than clean rows: spread about their centre, or gathered beside it.
+        if group is None or np.hypot(group.spreads, group.centres - group.centre) <= group.spread:
             break
         one_law = _one_law(values, counts, freedom)
         gained = n * float(counts @ (group.log_likelihood(values) - one_law))
@@ -229,7 +256,12 @@ def groups_spread(
 
 
 def _group(
-    samples: Samples, metric: Array, base: Array, wrong: Array, sparse: bool, kurtosis: float
+    samples: Samples,
+    metric: Array,
+    base: Array,
+    wrong: Array,
+    tails: Callable[[Array], float],
+    sparse: bool,
 ) -> tuple[Group, Array, float] | None:
     """Return a group that explains what rows have lost, the rows along it, and what it gains.
 
@@ -247,7 +279,7 @@ def _group(
         The share of its weight that each row has lost.
     """
     tried = [
-        _along(samples, metric, base, wrong, kurtosis, most)
+        _along(samples, metric, base, wrong, tails, most)
         for most in ((samples.n_features, 1) if sparse else (None,))
     ]
     found = [group for group in tried if group is not None]
@@ -255,7 +287,12 @@ def _group(
 
 
 def _along(
-    samples: Samples, metric: Array, base: Array, wrong: Array, kurtosis: float, most: int | None
+    samples: Samples,
+    metric: Array,
+    base: Array,
+    wrong: Array,
+    tails: Callable[[Array], float],
+    most: int | None,
 ) -> tuple[Group, Array, float] | None:
     """Return a group along at most so many features, the rows there, and what it gains."""
     n = float(metric.sum())
@@ -270,8 +307,7 @@ def _along(
             mean = float((base * wrong) @ y) / float(base @ wrong)
             wrong = np.where(y > mean, wrong, 0.0)
         values, counts, likely = _binned(y, base, wrong)
-        excess = (kurtosis - 3.0) * float(np.sum(direction**4))
-        freedom = 4.0 + 6.0 / excess if excess > 0.05 else np.inf
+        freedom = tails(direction)
         rough = _maximised(values, counts, n, freedom, likely[None, :], free=False, steps=_TURNS)
         if rough is None:
             return None
@@ -318,22 +354,28 @@ def _direction(
 
 
 def _binned(y: Array, base: Array, wrong: Array) -> tuple[Array, Array, Array]:
-    """Return means of rows in narrow bins, their weights, and how likely they are to be wrong.
+    """Return a grid along a direction, the weight at each point, and how much of it is wrong.
 
-    A bin is a hundredth of the spread of the bulk wide or so; a law takes no notice of it, and the
-    work no longer grows with the rows.
+    Points are a hundredth of the distance of the quartiles apart; a law takes no notice of it, and
+    the work no longer grows with the rows.
     """
     low, middle, high = weighted_quantile(y, base, [0.25, 0.5, 0.75])
     # Where more than half of the rows agree, the deviation of all stands in for their quartiles.
     width = float(high - low) or float(np.sqrt(base @ (y - middle) ** 2)) or 1.0
     reach = _BINS / 200.0 * width
-    places = np.clip((y - middle + reach) * (_BINS / (2.0 * reach)), 0.0, _BINS - 1.0)
-    places = places.astype(np.intp)
-    weight = np.asarray(np.bincount(places, base, _BINS), dtype=np.float64)
+    grid = np.linspace(middle - reach, middle + reach, _BINS)
+    places = np.clip((y - grid[0]) / (grid[1] - grid[0]), 0.0, _BINS - 1.0)
+    # A row is shared between its two neighbours, so that no answer hangs on the last digit.
+    lower = np.minimum(places.astype(np.intp), _BINS - 2)
+    upper_share = places - lower
+
+    def shared(amount: Array) -> Array:
+        below = np.bincount(lower, amount * (1.0 - upper_share), _BINS)
+        return np.asarray(below + np.bincount(lower + 1, amount * upper_share, _BINS))
+
+    weight = shared(base)
     filled = weight > 0.0
-    means = np.bincount(places, base * y, _BINS)[filled] / weight[filled]
-    likely = np.bincount(places, base * wrong, _BINS)[filled] / weight[filled]
-    return means, weight[filled], likely
+    return grid[filled], weight[filled], shared(base * wrong)[filled] / weight[filled]
 
 
 def _laws(y: Array, base: Array, n: float, freedom: float, wrong: Array) -> Group | None:

@@ -15,7 +15,7 @@ from outweigh.fit.beyond import Beyond, BeyondReader, level_beside
 from outweigh.fit.certificate import Certificate, stationarity, theorem_stationarity
 from outweigh.fit.distances import DistanceScore, distances_for
 from outweigh.fit.noise import ROWS_FOR_ORIGIN, Noise, first_look
-from outweigh.fit.posterior import groups_spread
+from outweigh.fit.posterior import freedom_along, groups_spread
 from outweigh.fit.problem import Problem, typical_kurtosis
 from outweigh.fit.readers import (
     DenseReader,
@@ -239,10 +239,7 @@ class _Attempt:
                 space = workspace_for(current, sum(self._counts))
                 found = self._search(current, share, space, groups=False)
                 current, found, components = self._read_again(found, components)
-            weighed = self._beside_components(found, components)
-            if weighed.groups:
-                found = replace(found, weights=weighed)
-                current, found, components = self._read_again(found, components)
+            current, found, components = self._weighed(current, found, components)
         elif not known and found.weights.moved:
             found = self._search(current, share, space, groups=True, earlier=found)
         if self._reader is None and self._task.is_sparse:
@@ -296,21 +293,38 @@ class _Attempt:
         problem = _beside(self._problem, components)
         return problem, _seen_by(problem, found), components
 
-    def _beside_components(self, found: Found, components: Array) -> Weights:
-        """Return weights by the groups that spread where clean rows do not."""
+    def _weighed(
+        self, current: Problem, found: Found, components: Array
+    ) -> tuple[Problem, Found, Array]:
+        """Return what was found with rows weighed by the groups that spread beside components.
+
+        By groups alone where that leaves the rows clean, else on top of what the search removed.
+        """
         assert self._reader is not None
-        problem = self._problem
+        problem, before = self._problem, found.weights
+        domain = problem.domain(self._settings.bound)
         values, groups, wrong = groups_spread(
             problem.samples,
-            problem.domain(self._settings.bound),
+            domain,
             problem.untouched,
-            found.weights.values,
+            before.values,
             orthonormal(components),
             self._reader.leading,
+            lambda direction: freedom_along(self._part.lift(direction), problem.kurtosis),
             centred=self._task.centred,
-            kurtosis=problem.kurtosis,
         )
-        return replace(found.weights, values=values, groups=groups, wrong=wrong)
+        if not groups:
+            return current, found, components
+        alone = Weights.untouched(values, problem.samples.n_features)
+        alone = replace(alone, groups=groups, wrong=wrong)
+        weighed = self._read_again(replace(found, weights=alone), components)
+        if weighed[1].status is Status.REACHED or found.status is not Status.REACHED:
+            return weighed
+        least = np.minimum(values, before.values)
+        both = replace(
+            before, values=domain.project(least / least.sum()), groups=groups, wrong=wrong
+        )
+        return self._read_again(replace(found, weights=both), components)
 
     def _on_support(self, found: Found) -> Found:
         """Return what was found after a look at the features of the answer alone.

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
+from scipy.special import expit, logsumexp
 
 from outweigh.fit.columns import weighted_quantile
 from outweigh.fit.noise import Noise, Standardizer
@@ -123,8 +123,9 @@ class RowScore:
             projected = samples.project(group.direction)
             side = np.sign(projected - group.centre)[:, None]
             along = np.maximum(side * to_features(group.direction) * away, 0.0)
-            share = group.wrong(projected) / np.maximum(along.sum(axis=1), _TINY)
-            lost += share[:, None] * along
+            # By how much it speaks against the row, in nats: probabilities are all close to one.
+            odds = np.logaddexp(0.0, logsumexp(group.log_odds(projected), axis=0))
+            lost += (odds / np.maximum(along.sum(axis=1), _TINY))[:, None] * along
         # Half of a product of a large and a small deviation is no reason against the small one.
         own = away * away
         own /= own + _SMALL * own.max(axis=1, initial=_TINY, keepdims=True)

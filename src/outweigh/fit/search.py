@@ -229,8 +229,9 @@ class Search:
             self._group_domain,
             self._first.values,
             descended.values,
+            space.part.lift,
+            problem.kurtosis,
             sparse=self._sparse,
-            kurtosis=problem.kurtosis,
         )
         if not groups:
             return descended

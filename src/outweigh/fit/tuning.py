@@ -88,7 +88,7 @@ class Tuning:
     patience: int = _rule(5, off=10**9)
     units_tolerance: float = _rule(0.03, off=math.inf)
     count_tolerance: float = _rule(0.2, off=0.0)
-    attempts: int = _rule(3, off=1)
+    attempts: int = _rule(2, off=1)
     far: float = _rule(10.0, off=0.0)
     unit_factor: float = _rule(2.0, off=1.1)
     unit_columns: float = _rule(0.9, off=1.0)

@@ -288,7 +288,7 @@ class DenseSamples:
     def typical_kurtosis(self, weights: Array) -> float:
         """Return the median over columns of the weighted kurtosis; 3 for Gaussian features.
 
-        Read off some 64 evenly spaced columns.
+        Read off some 512 evenly spaced columns.
         """
         part = np.ascontiguousarray(self.array[:, :: kurtosis_spacing(self.n_features)])
         squares = part - weights @ part
@@ -342,8 +342,8 @@ def _tiles(root: NDArray[np.floating]) -> Iterator[Block]:
 
 
 def kurtosis_spacing(n_features: int) -> int:
-    """Return how far apart the columns are that a typical kurtosis is read off: some 64 of them."""
-    return max(1, n_features // 64)
+    """Return how far apart the columns are that a typical kurtosis is read off: some 512."""
+    return max(1, n_features // 512)
 
 
 def median_kurtosis(second: Array, fourth: Array) -> float:
