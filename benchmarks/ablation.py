@@ -1,4 +1,4 @@
-"""What the cut adds: the sparse mean with and without it, against the oracle."""
+"""What weighing rows by groups adds: the sparse mean with and without it, against the oracle."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ CASES = (
 )
 
 
-class NoCut(RobustSparseMean):
+class NoGroups(RobustSparseMean):
     """The sparse mean that ends with its descent."""
 
-    _tuning = replace(TUNING, cut_rounds=0)
+    _tuning = replace(TUNING, groups=0)
 
 
 COLUMNS = {
-    "eps given, no cut": NoCut(contamination=EPS),
-    "eps given, cut": RobustSparseMean(contamination=EPS),
-    "auto, no cut": NoCut(),
-    "auto, cut": RobustSparseMean(),
+    "eps given, descent": NoGroups(contamination=EPS),
+    "eps given, weighed": RobustSparseMean(contamination=EPS),
+    "auto, descent": NoGroups(),
+    "auto, weighed": RobustSparseMean(),
 }
 
 

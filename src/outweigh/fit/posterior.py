@@ -40,7 +40,7 @@ _FEWEST = 3.0
 # A law narrower than this share of the spread of all rows is a point.
 _NARROWEST = 0.02
 # Ends of iterations that nothing depends on: changes of probabilities below a thousandth.
-_STEPS, _TURNS, _GROUPS, _TOLERANCE = 100, 8, 20, 1e-4
+_STEPS, _TURNS, _TOLERANCE = 100, 8, 1e-4
 _BINS = 4096
 
 
@@ -124,6 +124,7 @@ def groups_apart(
     kurtosis: float,
     *,
     sparse: bool,
+    most: int = 20,
 ) -> tuple[Array, tuple[Group, ...], Array]:
     """Find the groups of outliers behind what a descent removed, and weigh rows by them.
 
@@ -141,6 +142,8 @@ def groups_apart(
         Of a typical feature.
     sparse : bool
         Whether a direction has only the features in which the difference is significant.
+    most : int, default=20
+        Groups looked for.
 
     Returns
     -------
@@ -158,7 +161,7 @@ def groups_apart(
     removed[removed <= 1e-9 * start.max()] = 0.0
     clean = np.ones(weights.size)
     groups: list[Group] = []
-    for _ in range(_GROUPS):
+    for _ in range(most):
         base = start * clean
         left = np.clip((removed - start * (1.0 - clean)) / np.where(base > 0, base, 1.0), 0.0, 1.0)
         # Three digits: the last ones depend on the order of summation, and iterations carry them
@@ -188,6 +191,7 @@ def groups_spread(
     tails: Callable[[Array], float],
     *,
     centred: bool,
+    most: int = 20,
 ) -> tuple[Array, tuple[Group, ...], Array]:
     """Find the directions in which what a descent removed spreads more than the rest, likewise.
 
@@ -204,6 +208,8 @@ def groups_spread(
         From a matrix to the direction in which it is largest.
     centred : bool
         Whether second moments are about the weighted mean.
+    most : int, default=20
+        Groups looked for.
 
     Returns
     -------
@@ -225,7 +231,7 @@ def groups_spread(
         away = samples.mean(removed / share) - centre / 2.0
         difference = difference - np.outer(away, centre) - np.outer(centre, away)
     difference = difference - as_array(samples.moment(weights, centred=centred))
-    for _ in range(_GROUPS):
+    for _ in range(most):
         # The span of clean directions is projected out on both sides.
         along = difference @ basis
         difference = difference - along @ basis.T - basis @ along.T

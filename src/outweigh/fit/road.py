@@ -312,6 +312,7 @@ class _Attempt:
             self._reader.leading,
             lambda direction: freedom_along(self._part.lift(direction), problem.kurtosis),
             centred=self._task.centred,
+            most=problem.tuning.groups,
         )
         if not groups:
             return current, found, components

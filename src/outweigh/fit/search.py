@@ -220,7 +220,7 @@ class Search:
 
     def _weigh(self, descended: Weights) -> Weights:
         """Return weights by the groups of outliers that a descent has revealed."""
-        if self._group_domain is None or not descended.moved:
+        if self._group_domain is None or not descended.moved or not self._problem.tuning.groups:
             return descended
         assert self._last is not None
         space, problem = self._workspace, self._problem
@@ -232,6 +232,7 @@ class Search:
             space.part.lift,
             problem.kurtosis,
             sparse=self._sparse,
+            most=problem.tuning.groups,
         )
         if not groups:
             return descended

@@ -38,6 +38,8 @@ class Tuning:
     slow
         On a part of the features, two steps in a row that leave more than this share of the best
         value end a descent: the next full pass knows better what is left to do.
+    groups
+        Groups of outliers that rows may be weighed by; more than there are in any study.
     columns_per_entry, fewest_columns
         A first full pass names this many features for each nonzero entry, and at least so many.
     clear_evidence
@@ -78,6 +80,7 @@ class Tuning:
     volume_bound: float = _rule(0.25, off=0.4)
     near: float = _rule(1.03, off=1.0)
     slow: float = _rule(0.98, off=1.0)
+    groups: int = _rule(20, off=0)
     columns_per_entry: int = _rule(3, off=1)
     fewest_columns: int = _rule(30, off=1)
     clear_evidence: float = _rule(1.5, off=1.0)
