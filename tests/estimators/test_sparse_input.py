@@ -184,6 +184,8 @@ def test_a_known_covariance_gives_the_same_answer() -> None:
         )
 
 
+# Counts are not white noise: no share makes them so, and both kinds must say it alike.
+@pytest.mark.filterwarnings("ignore:no contamination up to")
 def test_a_search_for_the_contamination_takes_sparse_data() -> None:
     X = counts(n=400)
     found = ContaminationSearch(RobustSparseMean(5), tol=0.05).fit(sp.csr_array(X))

@@ -54,7 +54,7 @@ def moved(noise: Noise, X: Array, grouped: bool = True) -> Weights:
 def test_rows_of_the_fit_score_as_new_rows_do(far: bool, grouped: bool) -> None:
     X = rows(far)
     noise = noise_of(X)
-    assert noise.pruned.size == 20 * far
+    assert noise.pruned.size >= 20 * far
     score, scores = score_rows(noise, moved(noise, X, grouped))
     np.testing.assert_allclose(score(X), scores, rtol=1e-9)
 

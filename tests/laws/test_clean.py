@@ -35,7 +35,8 @@ def assert_one_definition(est: RobustEstimator) -> None:
         assert certificate.status is not Status.REACHED
         return
     assert (certificate.status is Status.REACHED) == certificate.clean
-    assert certificate.clean == (est.objective_ <= certificate.noise_floor.clean)
+    at_level = est.objective_ <= certificate.noise_floor.clean
+    assert certificate.clean == (at_level and certificate.support_level <= 1.0)
     assert certificate.verdict.startswith("clean level reached") == certificate.clean
 
 

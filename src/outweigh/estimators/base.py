@@ -337,11 +337,14 @@ class RobustEstimator(OutlierMixin, BaseEstimator):
         return None if self.contamination == "auto" else float(self.contamination) + self._allowance
 
     def _share(self, sample_weight: Array) -> float:
-        """Return the share to flag: what was asked for, or that of rows that lost half or more."""
+        """Return the share to flag: what was asked for, or that of rows that lost half or more.
+
+        Where weight was removed and no row lost half of its own, the share removed.
+        """
         known = self.contamination != "auto"
         if known and self._allowance == 0.0:
             return float(self.contamination)
-        share = self._lost(sample_weight)
+        share = self._lost(sample_weight) or self.contamination_
         if known:
             # What was asked for is of all rows; the share of a sample is only close to it, and a
             # cut among the outliers would trust some, one among clean rows lose those of a side.

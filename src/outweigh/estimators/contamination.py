@@ -104,6 +104,14 @@ class ContaminationSearch(OutlierMixin, MetaEstimatorMixin, BaseEstimator):
         if not trials[-1][2]:
             best, high = tried(self.upper), self.upper
         feasible = trials[-1][2]
+        if not feasible:
+            # A loose bound takes clean rows too; a share that is found on the way may do better.
+            found = clone(self.estimator).set_params(contamination="auto")
+            found.fit(X, sample_weight=sample_weight)
+            feasible = bool(found.certificate_.clean) and found.contamination_bound_ < self.upper
+            if feasible:
+                best, high = found, float(found.contamination_bound_)
+                trials.append((high, float(found.objective_), True))
         while feasible and high - low > self.tol:
             middle = (low + high) / 2.0
             fitted = tried(middle)

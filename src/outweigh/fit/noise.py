@@ -228,7 +228,10 @@ def first_look(
     likely = _noise_radius_sq(float(sample_weight.sum()), columns.size)
     far = samples.squared_distances(anchor, likely, sample_weight)
     far = np.minimum(far, INFINITE**2)
-    radius_sq = pruning_radius_sq(far, sample_weight, columns.size, tuning)
+    radius_sq = likely
+    if common_level:
+        # Along components clean rows lie farther out, nobody knows how far.
+        radius_sq = pruning_radius_sq(far, sample_weight, columns.size, tuning)
     pruned = _pruned_rows(far, radius_sq, sample_weight, bound)
     _refuse_huge(np.delete(far, pruned))
     return Noise(
@@ -293,8 +296,8 @@ def pruning_radius_sq(
     The larger of two. What n rows of unit noise exceed with probability 0.05,
     :math:`1.44 (d + 2\sqrt{dL} + 2L)` with :math:`L = \log(n/0.05)`: the chi-squared tail bound of
     Laurent and Massart (2000), with room for a centre that is off by a fifth of the noise in every
-    feature. And ten robust deviations beyond the median of the distances themselves, for rows that
-    are not of unit noise.
+    feature: a mean needs no more. And ten robust deviations beyond the median of the distances
+    themselves, for rows with components, which are not of unit noise along these.
     """
     distances = np.sqrt(squared_distances)
     middle = float(weighted_quantile(distances, sample_weight, [0.5])[0])

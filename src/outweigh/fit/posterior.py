@@ -164,9 +164,9 @@ def groups_apart(
     for _ in range(most):
         base = start * clean
         left = np.clip((removed - start * (1.0 - clean)) / np.where(base > 0, base, 1.0), 0.0, 1.0)
-        # Three digits: the last ones depend on the order of summation, and iterations carry them
+        # Two digits: the last ones depend on the order of summation, and iterations carry them
         # on.
-        left = np.round(left, 3)
+        left = np.round(left, 2)
         found = _group(samples, domain.metric, base / base.sum(), left, tails, sparse)
         if found is None:
             break
@@ -241,7 +241,7 @@ def groups_spread(
         base = start * clean
         base = base / base.sum()
         wrong = np.clip(removed / np.where(start > 0, start, 1.0), 0.0, 1.0)
-        wrong = np.asarray(np.round(wrong, 3), dtype=np.float64)
+        wrong = np.asarray(np.round(wrong, 2), dtype=np.float64)
         values, counts, likely = _binned(y, base, wrong)
         freedom = tails(direction)
         group = _maximised(values, counts, n, freedom, likely[None, :], free=True)
