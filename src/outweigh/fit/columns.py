@@ -6,7 +6,7 @@ import numpy as np
 
 from outweigh.protocols import Array
 
-__all__ = ["RankedColumns", "weighted_quantile"]
+__all__ = ["RankedColumns", "column_quantiles", "weighted_quantile"]
 
 # Of a Gaussian: one over the upper quartile, and one over the distance between the outer deciles.
 _MAD_TO_SD = 1.4826
@@ -121,3 +121,11 @@ def weighted_quantile(values: Array, weights: Array, levels: list[float]) -> Arr
     # A share that is reached but for rounding is reached: copies of a row equal its weight.
     levels = [level * (1.0 - 1e-12) for level in levels]
     return np.asarray(np.quantile(values, levels, method="inverted_cdf", weights=weights))
+
+
+def column_quantiles(rows: Array, weights: Array, levels: list[float]) -> Array:
+    """Return quantiles of each column of weighted rows, shape (len(levels), columns)."""
+    if np.all(weights == weights[0]):
+        levels = [level * (1.0 - 1e-12) for level in levels]
+        return np.asarray(np.quantile(rows, levels, axis=0, method="inverted_cdf"))
+    return np.array([weighted_quantile(column, weights, levels) for column in rows.T]).T

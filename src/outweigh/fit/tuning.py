@@ -74,6 +74,20 @@ class Tuning:
     white_excess
         What the noise of components may show in excess of white noise: the mean square of the
         eigenvalues, over their squared mean, may be 1.1 plus this many times d/n.
+    correlated
+        Rows are correlated where the bulk along an axis varies by this factor more than the edge of
+        white noise, if there are signs of outliers along it: white rows under all attacks of the
+        library show at most 1.45 (shares to 0.3, 300x10 to 5000x300), series, factors and blocks of
+        correlation 0.6 at least 1.9.
+    few_values
+        A column of at most this many values that count is not continuous: its groups are no
+        outliers.
+    few_far
+        So many far rows, or a fiftieth, are single outliers; more may be the tail of one law.
+    valley
+        Two groups are two where the density between them falls to this part of the lower peak.
+    rows_per_feature
+        With fewer rows for each feature a covariance is shrunk toward a multiple of the identity.
     """
 
     loose_bound: float = _rule(0.4, off=0.49)
@@ -98,6 +112,11 @@ class Tuning:
     candidates: int = _rule(3, off=0)
     bulk: float = _rule(0.5, off=1e-9)
     white_excess: float = _rule(2.0, off=math.inf)
+    correlated: float = _rule(1.6, off=math.inf)
+    few_values: int = _rule(10, off=1)
+    few_far: int = _rule(5, off=0)
+    valley: float = _rule(0.25, off=1.0)
+    rows_per_feature: float = _rule(10.0, off=0.0)
 
 
 TUNING = Tuning()

@@ -1,0 +1,156 @@
+r"""How far out clean rows of an elliptical table are: the law of their squared distances.
+
+Squared Mahalanobis distances of rows that did not help to estimate the covariance follow a multiple
+of F,
+
+.. math:: D \sim c F(d, \nu), \qquad \nu \le m - d,
+
+with equality for Gaussian rows measured by m others. Heavy tails have a smaller :math:`\nu`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import brentq, minimize
+from scipy.special import betaln, fdtrc, fdtri, log_expit
+
+from outweigh.fit.columns import weighted_quantile
+from outweigh.protocols import Array
+
+__all__ = ["RadialLaw", "SecondGroup", "radial_law", "second_group"]
+
+_TINY = 1e-300
+_MANY = 1e6
+
+
+@dataclass(frozen=True, slots=True)
+class RadialLaw:
+    """Squared distances of clean rows: scale times F(k, nu)."""
+
+    scale: float
+    k: float
+    nu: float
+
+    def beyond(self, level: float) -> float:
+        """Return the squared distance that a clean row exceeds with this probability."""
+        return self.scale * float(fdtri(self.k, self.nu, 1.0 - level))
+
+    def exceeded(self, squared: Array) -> Array:
+        """Return the probability that a clean row exceeds each squared distance."""
+        with np.errstate(over="ignore"):
+            return np.asarray(fdtrc(self.k, self.nu, squared / self.scale))
+
+    def at_median(self, median: float) -> RadialLaw:
+        """Return the law of the same shape with another median."""
+        return RadialLaw(median / float(fdtri(self.k, self.nu, 0.5)), self.k, self.nu)
+
+
+def radial_law(
+    squared: Array, weight: Array, n_features: int, count: float, share: float, shrink: bool
+) -> RadialLaw:
+    """Return the law of clean rows from the quartiles of all but the `share` farthest.
+
+    Where rows are many k = d, and nu is at most m - d, its value for Gaussian rows. Where they are
+    few, the metric is shrunk and the law not known: nu is infinite and k, at most d, is free.
+    """
+    levels = [p * (1.0 - share) for p in (0.25, 0.5, 0.75)]
+    first, median, third = np.maximum(weighted_quantile(squared, weight, levels), _TINY)
+    seen = float(np.log(third / first))
+
+    def law(x: float) -> tuple[float, float]:
+        return (np.exp(x), _MANY) if shrink else (float(n_features), np.exp(x))
+
+    def excess(x: float) -> float:
+        k, nu = law(x)
+        return float(np.log(fdtri(k, nu, 0.75) / fdtri(k, nu, 0.25))) - seen
+
+    low, high = (
+        (np.log(0.3), np.log(n_features)) if shrink else (0.0, np.log(max(count - n_features, 2.0)))
+    )
+    # The spread of log D falls with either parameter.
+    x = high if excess(high) >= 0.0 else low if excess(low) <= 0.0 else brentq(excess, low, high)
+    return RadialLaw(1.0, *law(float(x))).at_median(float(median))
+
+
+@dataclass(frozen=True, slots=True)
+class SecondGroup:
+    """Whether far rows are a group of their own or the tail of one law.
+
+    Attributes
+    ----------
+    gain : float
+        Nats by which a second group explains the distances better than one law does.
+    alone : RadialLaw
+        The one law.
+    parting : float
+        The squared distance at which a row is as likely of the group as of the bulk.
+    """
+
+    gain: float
+    alone: RadialLaw
+    parting: float
+
+
+def second_group(
+    squared: Array, weight: Array, far: NDArray[np.bool_], law: RadialLaw, n_features: int
+) -> SecondGroup:
+    """Compare one radial law with two, both fitted to all distances.
+
+    x = log D of one law F(k, nu) times a scale, and the same mixed with a Gaussian group of x.
+    Three hundred quantiles stand for the rows.
+    """
+    x_all = np.log(np.maximum(squared, _TINY))
+    points = (np.arange(300) + 0.5) / 300.0
+    x = weighted_quantile(x_all, weight, list(points))
+    each = float(weight.sum()) / 300.0
+    lowest = np.log([0.3, 1.0])
+    highest = np.log([max(3.0 * n_features, 3.0), 1e4])
+
+    def inside(t: Array) -> tuple[Array, float]:
+        part = np.clip(t[1:3], lowest, highest)
+        return part, 100.0 * float(np.sum((t[1:3] - part) ** 2))
+
+    def log_f(t: Array) -> Array:
+        k, nu = np.exp(inside(t)[0])
+        u = x - t[0] + np.log(k / nu)
+        return np.asarray(
+            k / 2.0 * u - (k + nu) / 2.0 * np.logaddexp(0.0, u) - betaln(k / 2.0, nu / 2.0)
+        )
+
+    def one(t: Array) -> float:
+        return inside(t)[1] - each * float(log_f(t).sum())
+
+    def two(t: Array) -> float:
+        spread = max(float(np.exp(t[5])), 0.02)
+        group = -0.5 * ((x - t[4]) / spread) ** 2 - np.log(spread * np.sqrt(2.0 * np.pi))
+        both = np.logaddexp(log_expit(-t[3]) + log_f(t), log_expit(t[3]) + group)
+        return inside(t)[1] - each * float(both.sum())
+
+    def least(function: Callable[[Array], float], start: Array, evaluations: int) -> Any:
+        options: Any = {"xatol": 1e-2, "fatol": 0.1, "maxfev": evaluations}
+        return minimize(function, start, method="Nelder-Mead", options=options)
+
+    start = np.log([law.scale, max(law.k, 0.5), float(np.clip(law.nu, 2.0, 1e3))])
+    heavy = np.array([float(np.median(x)), start[1], np.log(5.0)])
+    fitted = [least(one, t, 250) for t in (start, heavy)]
+    alone = min(fitted, key=lambda result: float(result.fun))
+    share = weight[far] / weight[far].sum()
+    centre = float(share @ x_all[far])
+    spread = float(np.sqrt(share @ (x_all[far] - centre) ** 2))
+    part = float(np.clip(weight[far].sum() / weight.sum(), 1e-6, 1.0 - 1e-6))
+    second = [np.log(part / (1.0 - part)), centre, np.log(max(spread, 0.1))]
+    pair = least(two, np.r_[start, second], 500)
+    k, nu = np.exp(inside(alone.x)[0])
+    one_alone = RadialLaw(float(np.exp(alone.x[0])), float(k), float(nu))
+    # From the middle of the bulk outward, the first point where the group has the greater part.
+    x = np.linspace(float(np.median(x)), max(float(pair.x[4]), float(np.median(x))), 400)
+    spread = max(float(np.exp(pair.x[5])), 0.02)
+    group = -0.5 * ((x - pair.x[4]) / spread) ** 2 - np.log(spread * np.sqrt(2.0 * np.pi))
+    more = log_expit(pair.x[3]) + group > log_expit(-pair.x[3]) + log_f(pair.x)
+    parting = float(np.exp(x[int(np.argmax(more))])) if more.any() else np.inf
+    return SecondGroup(float(alone.fun - pair.fun), one_alone, parting)

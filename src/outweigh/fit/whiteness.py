@@ -1,0 +1,132 @@
+"""Whether clean rows are uncorrelated, by a test that outliers cannot fool.
+
+Outliers add variance along a direction, but not to the bulk along it. So an axis of the second
+moments that varies more than white noise, by the edge of Marchenko and Pastur, speaks against
+whiteness only if the *bulk* along it varies more too. Axes that vary less say nothing: outliers at
+one point do not vary at all.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from outweigh.fit.bulk import robust_variance
+from outweigh.fit.columns import column_quantiles, weighted_quantile
+from outweigh.fit.groups import EM_STEPS, two_groups
+from outweigh.fit.marginals import positive_spread
+from outweigh.fit.tuning import Tuning
+from outweigh.protocols import Array, Indices
+
+__all__ = ["MOST_ROWS", "bulk_excess", "some_columns"]
+
+# The test is made on no more than these: correlations that matter show there.
+MOST_ROWS, _MOST_COLUMNS = 1000, 150
+_MAD_TO_SD = 1.4826
+# Axes beyond the edge whose bulk is looked at.
+_AXES = 8
+# Entries are bounded at so many deviations, and do not count beyond so many; a Gaussian keeps this
+# part of its variance.
+_BOUND, _BEYOND, _KEPT = 1.5, 4.0, 0.7785
+_NOWHERE = 1e6
+_TINY = 1e-300
+
+
+def some_columns(count: int) -> Indices:
+    """Return the columns that stand for all: half of them neighbours, the others spread evenly.
+
+    Neighbours show blocks and series, columns far apart show factors.
+    """
+    if count <= _MOST_COLUMNS:
+        return np.arange(count)
+    half = _MOST_COLUMNS // 2
+    start = (count - half) // 2
+    return np.union1d(np.arange(start, start + half), np.arange(0, count, -(-count // half)))
+
+
+def bulk_excess(rows: Array, weight: Array, tuning: Tuning) -> float:
+    """Return the largest bulk variance along any axis, in units of what white noise may have.
+
+    Above 1 rows are correlated; at most 1 for white rows, whatever the outliers, and 0 where no
+    axis is beyond the edge.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n, d)
+    weight : ndarray of shape (n,)
+        A whole number counts as that many copies of the row.
+    tuning : Tuning
+    """
+    n, d = float(weight.sum()), rows.shape[1]
+    if d < 2:
+        return 0.0
+    Z = _bulk_standardised(rows, weight, tuning.bulk)
+    bounded = np.where(np.abs(Z) > _BEYOND, 0.0, np.clip(Z, -_BOUND, _BOUND))
+    values, axes = np.linalg.eigh((bounded * (weight / n)[:, None]).T @ bounded)
+    ratio = d / n
+    positive = values[values > 1e-8 * values[-1]]
+    unit = float(np.median(positive)) / _median_of_noise(ratio)
+    edge = (1.0 + np.sqrt(ratio)) ** 2 * unit
+    largest, error = 0.0, 4.0 * float(np.sqrt(2.0 / n))
+    for axis, value in zip(axes.T[::-1][:_AXES], values[::-1], strict=False):
+        # Beyond the edge of infinitely many rows.
+        if value <= edge * (1.0 + min(error, 0.1)):
+            break
+        variance, grouped = _bulk_variance(Z @ axis, weight, tuning)
+        # Outliers that overlap the bulk blur its variance; without a sign of them four deviations
+        # of a variance are room enough.
+        room = tuning.correlated if grouped else min(1.0 + error, tuning.correlated)
+        largest = max(largest, variance * _KEPT / (edge * room))
+    return largest
+
+
+def _bulk_variance(along: Array, weight: Array, tuning: Tuning) -> tuple[float, bool]:
+    """Return the variance of the bulk along an axis, and whether there is any sign of two groups.
+
+    A redescending estimate, which no far row decides; and, for groups that overlap the bulk, the
+    variance within two Gaussians where they are worth their three parameters (BIC).
+    """
+    found = robust_variance(along, weight, tuning.bulk)
+    centre = weighted_quantile(along, weight, [0.5])[0]
+    unit = _MAD_TO_SD * weighted_quantile(np.abs(along - centre), weight, [0.5])[0]
+    share = weight / weight.sum()
+    y = np.clip((along - centre) / max(unit, _TINY), -_BEYOND, _BEYOND)
+    y -= share @ y
+    whole = float(np.sqrt(share @ y**2))
+    y /= max(whole, _TINY)
+    low, lower, upper, high = weighted_quantile(y, weight, [0.15, 0.3, 0.7, 0.85])
+    odds = np.column_stack([y < low, y < lower, y > upper, y > high]).astype(np.float64)
+    _, odds, gain = two_groups(y[:, None], weight, np.ones((1, 4)), 2 * EM_STEPS, odds, move=False)
+    part = np.clip(share @ odds, _TINY, 1.0)
+    between = (share @ (odds * y[:, None])) ** 2 / (part * np.maximum(1.0 - part, _TINY))
+    within = np.maximum(1.0 - between, 0.01) * (whole * unit) ** 2
+    worth = within[gain > 1.5 * np.log(weight.sum())]
+    # Three idle parameters gain one and a half nats on average (Wilks).
+    return float(min(found, worth.min(initial=np.inf))), bool(gain.max() > 1.5)
+
+
+def _bulk_standardised(rows: Array, weight: Array, bulk: float) -> Array:
+    """Return rows about the centre of each column's bulk, in units of its deviation.
+
+    The fixed point of `outweigh.fit.bulk`, all columns at once.
+    """
+    middle = column_quantiles(rows, weight, [0.5])[0]
+    with np.errstate(over="ignore"):
+        Z = (rows - middle) / positive_spread(rows, weight, middle)
+    # So far out that nothing counts them, and their squares do no harm.
+    Z = np.clip(Z, -_NOWHERE, _NOWHERE)
+    centre, variance = np.zeros(Z.shape[1]), np.ones(Z.shape[1])
+    for _ in range(5):
+        near = np.exp(-bulk / 2.0 * (Z - centre) ** 2 / variance) * weight[:, None]
+        total = near.sum(axis=0)
+        centre = (near * Z).sum(axis=0) / total
+        new = (1.0 + bulk) * (near * (Z - centre) ** 2).sum(axis=0) / total
+        variance = np.where(new > 1e-6, new, variance)
+    return np.asarray((Z - centre) / np.sqrt(variance))
+
+
+def _median_of_noise(ratio: float) -> float:
+    """Return the median of the positive eigenvalues of white noise at d/n (Marchenko, Pastur)."""
+    low, high = (1.0 - np.sqrt(ratio)) ** 2, (1.0 + np.sqrt(ratio)) ** 2
+    x = np.linspace(low, high, 2001)[1:-1]
+    mass = np.cumsum(np.sqrt((high - x) * (x - low)) / x)
+    return float(x[np.searchsorted(mass, mass[-1] / 2.0)])
