@@ -21,7 +21,7 @@ from outweigh.estimators.subsample import Trusts, subsample_of
 from outweigh.fit.distances import DistanceScore
 from outweigh.fit.noise import known_covariance
 from outweigh.fit.road import Fit, Settings, Task, fit
-from outweigh.fit.score import RowScore
+from outweigh.fit.score import EllipticalScore, RowScore
 from outweigh.fit.tuning import TUNING, Tuning
 from outweigh.optimise.descent import Iterate
 from outweigh.protocols import Array, Indices
@@ -64,7 +64,7 @@ class RobustEstimator(OutlierMixin, BaseEstimator):
     _allowance: float
     _trusted_from: float
     _weights_of_sample: Array | None
-    _score: RowScore | DistanceScore
+    _score: RowScore | DistanceScore | EllipticalScore
 
     def fit(self, X: ArrayLike, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
         r"""Find weights under which the rows look clean and read the estimate off them.
@@ -133,7 +133,13 @@ class RobustEstimator(OutlierMixin, BaseEstimator):
         ):
             scale = np.sqrt(np.diagonal(covariance))
         settings = Settings(
-            self._known_contamination(), scale, covariance, self.solver, self.max_iter, self._tuning
+            self._known_contamination(),
+            scale,
+            covariance,
+            self.solver,
+            self.max_iter,
+            self._tuning,
+            find_covariance=isinstance(self.covariance, str) and scale is not None,
         )
         task = self._task(int(np.count_nonzero(positive)))
         solve = fit_paper if self.solver == "paper" else fit

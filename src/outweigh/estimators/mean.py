@@ -8,16 +8,18 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.linalg import pinvh
+from sklearn.covariance import EmpiricalCovariance
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from outweigh.estimators.base import RobustEstimator
-from outweigh.estimators.input import each_block, open_rows
+from outweigh.estimators.input import each_block, each_row, open_rows
 from outweigh.estimators.parameters import COMMON, N_NONZERO, documented
 from outweigh.fit.certificate import Certificate
 from outweigh.fit.readers import count_entries
-from outweigh.fit.road import Fit, Task
-from outweigh.fit.score import RowScore
+from outweigh.fit.road import Fit, Task, weighted_covariance
+from outweigh.fit.score import EllipticalScore, RowScore
 from outweigh.norms import KyFan, RowwiseLargest
 from outweigh.objectives import MomentObjective
 from outweigh.optimise import CappedSimplex
@@ -29,12 +31,15 @@ from outweigh.selection import top_k_indices
 
 __all__ = ["MeanEstimator", "RobustMean", "RobustSparseMean"]
 
+# A covariance of more features than this is not kept.
+_MOST_FOR_COVARIANCE = 2000
+
 
 class MeanEstimator(RobustEstimator):
     """What both means do with weights; not for direct use."""
 
     location_: Array
-    _score: RowScore
+    _score: RowScore | EllipticalScore
 
     def _task(self, n_samples: int) -> Task:
         return Task()
@@ -70,6 +75,7 @@ class MeanEstimator(RobustEstimator):
         Returns
         -------
         Certificate
+            That of the fit where rows are of unknown covariance: no objective was minimised there.
         """
         check_is_fitted(self)
         rows = open_rows(self, X, reset=False)
@@ -80,6 +86,8 @@ class MeanEstimator(RobustEstimator):
         if rows.n_passes is not None:
             # Rows in chunks are checked as they are looked over.
             rows.overview(np.zeros(rows.shape[1]))
+        if self.certificate_.noise == "elliptical":
+            return self.certificate_
         standardizer = self._score.standardizer
         samples = rows.select(positive).samples(
             standardizer.view, standardizer.columns.size, standardizer.affine
@@ -158,7 +166,7 @@ class MeanEstimator(RobustEstimator):
 class TrustedSums:
     """Rows to the sum and the number of those that are trusted; small enough for workers."""
 
-    score: RowScore
+    score: RowScore | EllipticalScore
     offset: float
     origin: Array
 
@@ -181,14 +189,8 @@ class RobustMean(MeanEstimator):
     Parameters
     ----------
     {{contamination}}
-    scale : {"auto", "mad"}, array of shape (n_features,) or None, default="auto"
-        The noise of each feature. "auto" leaves data of unit noise alone and else uses robust
-        scales, estimated again with the weights found; "mad" always divides by the median absolute
-        deviation; None never divides.
-    covariance : array of shape (n_features, n_features), fitted estimator or None, default=None
-        The covariance of clean rows, where it is known: an array, or an estimator with
-        ``covariance_`` fitted on rows that you trust. None takes the features to be uncorrelated.
-        The default scale is then its diagonal; with another scale only its correlations are used.
+    {{scale}}
+    {{covariance}}
     {{search_parameters}}
 
     Attributes
@@ -196,6 +198,9 @@ class RobustMean(MeanEstimator):
     location_ : ndarray of shape (n_features,)
         The estimate, in the units of X. After a fit on a sample the mean of all trusted rows;
         `certificate_`, `objective_`, `noise_floor_` and `trace_` then speak of the sample alone.
+    covariance_ : ndarray of shape (n_features, n_features)
+        Of the rows under their weights, as an estimate of that of clean rows: consistent for
+        Gaussian ones. Not set for more than 2000 features, or for data in chunks.
     {{weights}}
     {{fitted}}
 
@@ -237,6 +242,74 @@ class RobustMean(MeanEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
+    def _set_answer(self, found: Fit) -> None:
+        super()._set_answer(found)
+        self.__dict__.pop("covariance_", None)
+        d = self.location_.size
+        if d <= _MOST_FOR_COVARIANCE and found.noise.rows.n_passes is None:
+            self.covariance_ = np.zeros((d, d))
+            columns = found.noise.standardizer.columns
+            self.covariance_[np.ix_(columns, columns)] = weighted_covariance(found)
+
+    @property
+    def precision_(self) -> Array:
+        """The pseudo-inverse of `covariance_`."""
+        check_is_fitted(self)
+        return np.asarray(pinvh(self.covariance_, check_finite=False))
+
+    def get_precision(self) -> Array:
+        """Return `precision_`, as the estimators of scikit-learn do."""
+        return self.precision_
+
+    def mahalanobis(self, X: ArrayLike) -> Array:
+        """Return the squared Mahalanobis distance of each row from `location_`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        check_is_fitted(self)
+        distances: Array = each_row(self, X, SquaredDistances(self.location_, self.precision_))
+        return distances
+
+    def error_norm(
+        self,
+        comp_cov: ArrayLike,
+        norm: str = "frobenius",
+        scaling: bool = True,
+        squared: bool = True,
+    ) -> float:
+        """Return how far `covariance_` is from another matrix.
+
+        Parameters
+        ----------
+        comp_cov : array-like of shape (n_features, n_features)
+        norm : {"frobenius", "spectral"}, default="frobenius"
+        scaling : bool, default=True
+            Divide the squared norm by the number of features.
+        squared : bool, default=True
+        """
+        check_is_fitted(self)
+        error = EmpiricalCovariance.error_norm(self, comp_cov, norm, scaling, squared)
+        return float(error)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SquaredDistances:
+    """Rows to their squared Mahalanobis distances; small enough for workers."""
+
+    location: Array
+    precision: Array
+
+    def __call__(self, rows: NDArray[np.floating]) -> Array:
+        """Return the squared distance of each row."""
+        away = rows - self.location
+        return np.asarray(np.einsum("ij,ij->i", away @ self.precision, away))
+
 
 @documented
 class RobustSparseMean(MeanEstimator):
@@ -255,14 +328,9 @@ class RobustSparseMean(MeanEstimator):
         that exceed, in units of their noise, the largest of n_features Gaussians at level 0.05;
         it may find none. An integer above n_features is clipped with a warning.
     {{contamination}}
-    scale : {"auto", "mad"}, array of shape (n_features,) or None, default="auto"
-        The noise of each feature. "auto" leaves data of unit noise alone and else uses robust
-        scales, estimated again with the weights found; "mad" always divides by the median absolute
-        deviation; None never divides. The support is chosen in units of the noise.
-    covariance : array of shape (n_features, n_features), fitted estimator or None, default=None
-        The covariance of clean rows, where it is known: an array, or an estimator with
-        ``covariance_`` fitted on rows that you trust. None takes the features to be uncorrelated.
-        The default scale is then its diagonal; with another scale only its correlations are used.
+    {{scale}}
+        The support is chosen in units of the noise.
+    {{covariance}}
     {{search_parameters}}
 
     Attributes

@@ -28,7 +28,7 @@ COMMON: dict[str, Any] = {
         _Zero(Real, {0.0}),
     ],
     "scale": [StrOptions({"auto", "mad"}), "array-like", None],
-    "covariance": ["array-like", HasMethods(["fit"]), None],
+    "covariance": [StrOptions({"auto"}), "array-like", HasMethods(["fit"]), None],
     "solver": [StrOptions({*SOLVERS, "paper"})],
     "max_iter": [Interval(Integral, 1, None, closed="left")],
     "subsample": [Interval(Integral, 2, None, closed="left"), None],
@@ -60,6 +60,18 @@ _SAID_ONCE = {
     "contamination": """\
 contamination : float in [0, 0.5) or "auto", default="auto"
         The largest share of rows that may be wrong. "auto" estimates it.""",
+    "scale": """\
+scale : {"auto", "mad"}, array of shape (n_features,) or None, default="auto"
+        The noise of each feature. "auto" leaves data of unit noise alone and else uses robust
+        scales, estimated again with the weights found; "mad" always divides by the median absolute
+        deviation; None never divides.""",
+    "covariance": """\
+covariance : "auto", array of shape (n_features, n_features), fitted estimator or None
+        The covariance of clean rows. "auto" tests whether they are uncorrelated; where they are
+        not, it is found with the weights, from the shape of the cloud that rows form: for tables as
+        they come. None, the default, takes the features to be uncorrelated. An array, or an
+        estimator with ``covariance_`` fitted on rows that you trust, is taken for known: the
+        default scale is then its diagonal; with another scale only its correlations are used.""",
     "search_parameters": """\
 solver : {"polyak", "backtracking", "mirror", "paper"}, default="polyak"
         "polyak" steps toward the level of clean data, "backtracking" halves steps that fail,

@@ -109,7 +109,8 @@ class ComponentsEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Rob
         if n_features > self.n_components:
             self.noise_variance_ = left / (n_features - self.n_components)
         self.scale_ = np.ones(n_features)
-        if self.scale is not None or self.covariance is not None:
+        given = not (self.covariance is None or isinstance(self.covariance, str))
+        if self.scale is not None or given:
             self.scale_[standardizer.columns] = standardizer.scale
 
     def transform(self, X: ArrayLike) -> NDArray[np.floating]:
@@ -288,12 +289,13 @@ class RobustPCA(ComponentsEstimator):
         None keeps the units of X and estimates one noise level for all features. "mad" divides
         each feature by its median absolute deviation, "auto" only where the features are not of
         unit noise, an array by its entries. Components are unit vectors in the units of X.
-    covariance : array of shape (n_features, n_features), fitted estimator or None, default=None
+    covariance : "auto", array of shape (n_features, n_features), fitted estimator or None
         The covariance R of the *noise* alone, where it is known, as from blank measurements: an
         array, or an estimator with ``covariance_`` fitted on rows of noise. Clean rows then have
         the covariance :math:`\sigma^2 R + B`, and the components are the leading eigenvectors of
         B; a common factor of R does not matter. The default scale is the root of its diagonal;
-        with another scale only its correlations are used. None takes R to be the identity.
+        with another scale only its correlations are used. None, the default, takes R to be the
+        identity, and so does "auto".
     assume_centered : bool, default=False
         Whether the clean rows have mean zero: M_w instead of S_w, and no mean is subtracted.
     {{search_parameters}}
@@ -383,7 +385,7 @@ class RobustSparsePCA(ComponentsEstimator):
     {{contamination}}
     scale : {"auto", "mad"}, array of shape (n_features,) or None, default=None
         As in `RobustPCA`; the support is chosen in scaled units.
-    covariance : array of shape (n_features, n_features), fitted estimator or None, default=None
+    covariance : "auto", array of shape (n_features, n_features), fitted estimator or None
         As in `RobustPCA`; the components beyond it are sparse in the features themselves.
     assume_centered : bool, default=False
         Whether the clean rows have mean zero: M_w instead of S_w, and no mean is subtracted.

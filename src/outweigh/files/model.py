@@ -37,9 +37,12 @@ from outweigh.files.archive import TooLarge, array_in, check_members, read_membe
 from outweigh.files.writing import write_file
 from outweigh.fit.certificate import Certificate, Moreau
 from outweigh.fit.distances import Distances, DistanceScore
+from outweigh.fit.elliptical import SecondGroup
+from outweigh.fit.marginals import Marginals
 from outweigh.fit.noise import Standardizer
 from outweigh.fit.posterior import Group
-from outweigh.fit.score import RowScore
+from outweigh.fit.scatter import Scatter
+from outweigh.fit.score import EllipticalScore, RowScore
 from outweigh.forms import Form
 from outweigh.libraries import version_of
 from outweigh.norms.floor import NoiseFloor
@@ -67,10 +70,11 @@ _STATE: dict[type[RobustEstimator], str] = {
     RobustSparsePCA: _PCA,
 }
 # Not every fit has these: data without names, in memory, weights that are lazy.
-_OPTIONAL = "feature_names_in_:d n_passes_: weights_:n"
+_OPTIONAL = "feature_names_in_:d n_passes_: weights_:n covariance_:dd"
 RECORDS: tuple[Any, ...] = (
     *(Certificate, Moreau, NoiseFloor, Iterate, Group, Form),
     *(RowScore, DistanceScore, Distances, Standardizer),
+    *(EllipticalScore, SecondGroup, Marginals, Scatter),
 )
 
 

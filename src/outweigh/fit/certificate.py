@@ -11,6 +11,9 @@ from outweigh.norms.floor import NoiseFloor
 from outweigh.optimise.capped_simplex import CappedSimplex
 from outweigh.protocols import Array, Status
 
+# More than this share removed is for a person to look at; a group of this share may be genuine.
+_MUCH, _SECOND_GROUP = 0.1, 0.2
+
 __all__ = ["Certificate", "Moreau", "stationarity", "theorem_stationarity"]
 
 
@@ -53,10 +56,15 @@ class Certificate:
     contamination_bound : float
         The share that could have been taken away.
     status : Status
-    noise : {"white", "given", "other"}
+    noise : {"white", "given", "elliptical", "other"}
         What the noise of clean rows was taken to be: white in its units, of the covariance that was
-        given, or neither; then there is no level of clean rows to compare with, and the objective
-        is the sum of the leading variances.
+        given, elliptical of a covariance that was found, or none of these. Elliptical: the
+        objective is the largest squared distance among the trusted rows, in units of the limit.
+        Other: there is no level of clean rows to compare with, and the objective is the sum of the
+        leading variances.
+    far, apart : float
+        Shares of the rows, in elliptical noise: farther out than clean rows of this covariance, and
+        in groups that stand apart from the others.
     support_level : float
         On the features of a sparse answer alone, the spectral norm over the level of clean rows
         there; 0 where nobody looked.
@@ -72,6 +80,8 @@ class Certificate:
     contamination_bound: float
     status: Status
     noise: str = "white"
+    far: float = 0.0
+    apart: float = 0.0
     support_level: float = 0.0
     moreau: Moreau | None = None
 
@@ -84,8 +94,11 @@ class Certificate:
     def clean(self) -> bool:
         """Whether there is a level of clean rows, and the objective is at it.
 
-        Over all features, and over those of a sparse answer alone.
+        Over all features, and over those of a sparse answer alone. In elliptical noise the trusted
+        rows always are; there so many must not have been removed that a person should look at them.
         """
+        if self.noise == "elliptical":
+            return self.removed <= _MUCH
         at_level = self.objective <= self.noise_floor.clean and self.support_level <= 1.0
         return self.noise != "other" and at_level
 
@@ -98,6 +111,8 @@ class Certificate:
                 "features to tell, so there is no level of clean data to compare with: "
                 f"{self.removed:.1%} of the weight removed by distance from the bulk"
             )
+        if self.noise == "elliptical":
+            return self._elliptical_verdict
         if self.clean:
             if self.removed == 0.0:
                 return "clean level reached: nothing had to be removed"
@@ -115,7 +130,34 @@ class Certificate:
             )
         return f"stalled above the clean level, at {self.ratio:.2f} times it: {advice}"
 
+    @property
+    def _elliptical_verdict(self) -> str:
+        if self.apart >= _SECOND_GROUP:
+            return (
+                f"two groups: {self.apart:.0%} of the rows stand apart from the others and have no "
+                "part in the mean; both groups may be genuine, so look at them first"
+            )
+        reasons = []
+        if self.far > 0.0:
+            reasons.append(f"{self.far:.1%} lie farther out than clean rows of this covariance do")
+        if self.apart > 0.0:
+            reasons.append(f"{self.apart:.1%} belong to a group that stands apart")
+        if not reasons:
+            return "clean, in correlated noise: no row is far out and no group stands apart"
+        found = f"in correlated noise {self.removed:.1%} of the weight removed: " + ", ".join(
+            reasons
+        )
+        if self.clean:
+            return found
+        return f"{found}; that is more than a tenth: look at these rows (explain) before you go on"
+
     def __str__(self) -> str:
+        if self.noise == "elliptical":
+            return (
+                f"{self.verdict}\n  removed       {self.removed:.2%} of at most "
+                f"{self.contamination_bound:.2%}\n  farthest      {np.sqrt(self.objective):.2f} "
+                "times the distance up to which rows are trusted"
+            )
         lines = [
             self.verdict,
             f"  objective     {self.objective:.4g} ({self.ratio:.2f} x clean median, "

@@ -115,9 +115,8 @@ class Noise:
         Squared distance from the centre beyond which rows are pruned, in units of the noise.
     far : ndarray of shape (n,) or None
         The squared distance of each row; None where the units have changed since.
-    scales_read : bool
-        Whether scales were read off the rows without weights, so that better ones follow from
-        better weights.
+    keys : ndarray of shape (n,)
+        The rows along a fixed direction: by their order rows are spread evenly.
     """
 
     rows: Rows
@@ -130,7 +129,7 @@ class Noise:
     pruned: Indices
     radius_sq: float
     far: Array | None
-    scales_read: bool
+    keys: Array
 
     @property
     def anchor(self) -> Array:
@@ -144,6 +143,17 @@ class Noise:
         weight[self.pruned] = 0.0
         return weight
 
+    def without(self, pruned: Indices) -> Noise:
+        """Return the same rows with these taken for lost, and no others."""
+        samples = _samples(self.rows, self.standardizer) if self.pruned.size else self.samples
+        return replace(
+            self, samples=samples.without(pruned) if pruned.size else samples, pruned=pruned
+        )
+
+    def some_rows(self, count: int) -> tuple[Array, Array]:
+        """Return about so many rows in the units of the user, spread evenly, with their weights."""
+        return _spread_rows(self.rows, self.sample_weight, self.keys, count)
+
     def rescaled(self, factor: Array) -> Noise:
         """Return the same rows with every scale multiplied by `factor`; the same are pruned."""
         standardizer = replace(self.standardizer, scale=self.standardizer.scale * factor)
@@ -154,9 +164,7 @@ class Noise:
             # It stands between scales and samples.
             samples = _samples(self.rows, standardizer)
             samples = samples.without(self.pruned) if self.pruned.size else samples
-        return replace(
-            self, standardizer=standardizer, samples=samples, far=None, scales_read=False
-        )
+        return replace(self, standardizer=standardizer, samples=samples, far=None)
 
 
 def first_look(
@@ -245,7 +253,7 @@ def first_look(
         pruned,
         radius_sq,
         far,
-        bool(estimated.any()),
+        seen.keys,
     )
 
 
@@ -254,7 +262,7 @@ def known_covariance(covariance: object, n_features: int) -> Array | None:
 
     Parameters
     ----------
-    covariance : None, array-like of shape (d, d), or an object with ``covariance_``
+    covariance : None, "auto", array-like of shape (d, d), or an object with ``covariance_``
     n_features : int
         The d it must have.
 
@@ -264,7 +272,7 @@ def known_covariance(covariance: object, n_features: int) -> Array | None:
     array([[1. , 0.5],
            [0.5, 1. ]])
     """
-    if covariance is None:
+    if covariance is None or isinstance(covariance, str):
         return None
     if hasattr(covariance, "fit"):
         if not hasattr(covariance, "covariance_"):

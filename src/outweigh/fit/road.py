@@ -14,6 +14,8 @@ import numpy as np
 from outweigh.fit.beyond import Beyond, BeyondReader, level_beside
 from outweigh.fit.certificate import Certificate, stationarity, theorem_stationarity
 from outweigh.fit.distances import DistanceScore, distances_for
+from outweigh.fit.elliptical import judge_rows
+from outweigh.fit.marginals import judged_columns
 from outweigh.fit.noise import ROWS_FOR_ORIGIN, Noise, first_look
 from outweigh.fit.posterior import freedom_along, groups_spread
 from outweigh.fit.problem import Problem, typical_kurtosis
@@ -28,11 +30,14 @@ from outweigh.fit.readers import (
     largest_of,
     orthonormal,
 )
-from outweigh.fit.score import RowScore, score_rows
+from outweigh.fit.score import EllipticalScore, RowScore, score_rows
 from outweigh.fit.search import Found, Search, Weights
+from outweigh.fit.standing_out import judge_on_features
 from outweigh.fit.tuning import TUNING, Tuning
 from outweigh.fit.volume import least_volume, share_beyond
+from outweigh.fit.whiteness import MOST_ROWS, bulk_excess, some_columns
 from outweigh.fit.workspace import Everything, Part, Workspace, workspace_for
+from outweigh.forms import Form
 from outweigh.norms import KyFan, RowwiseLargest
 from outweigh.norms.floor import NoiseFloor
 from outweigh.objectives import MomentObjective
@@ -44,13 +49,15 @@ from outweigh.samples.dense import column_energy, in_memory, in_span
 from outweigh.samples.matrices import as_array
 from outweigh.selection import top_k_indices
 
-__all__ = ["Fit", "Settings", "Task", "certified", "fit"]
+__all__ = ["Fit", "Settings", "Task", "certified", "fit", "weighted_covariance"]
 
 # With fewer rows than this no second moment tells a wrong one from a clean one.
 _FEWEST_ROWS = 10
 # Sparse components are sought among the columns of most energy when there are more than these.
 _SCREEN_ABOVE, _SCREENED = 3000, 1500
 _ENERGY_ROWS = 2000
+# Rows of unknown covariance are judged on a sample of no more values than this.
+_VALUES_TO_JUDGE = 20_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +86,11 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What a user may set beside the task; ``contamination`` is None where it is to be found."""
+    """What a user may set beside the task.
+
+    ``contamination`` is None where it is to be found. ``covariance`` is that of clean rows where it
+    is known; else None, and ``find_covariance`` says whether rows may be correlated.
+    """
 
     contamination: float | None
     scale: str | Array | None
@@ -87,6 +98,7 @@ class Settings:
     solver: str
     max_iter: int
     tuning: Tuning = TUNING
+    find_covariance: bool = False
 
     @property
     def bound(self) -> float:
@@ -106,7 +118,7 @@ class Fit:
     found : Found
         The weights, with forces and groups in the coordinates of ``noise.samples``.
     certificate : Certificate
-    score : RowScore or DistanceScore
+    score : RowScore, DistanceScore or EllipticalScore
     scores : ndarray of shape (n,)
         Of the rows of the fit.
     components : ndarray of shape (d, r)
@@ -117,7 +129,7 @@ class Fit:
     problem: Problem
     found: Found
     certificate: Certificate
-    score: RowScore | DistanceScore
+    score: RowScore | DistanceScore | EllipticalScore
     scores: Array
     components: Array
 
@@ -158,7 +170,7 @@ def fit(
         Sees every iterate.
     """
     if settings.contamination is None and sample_weight.sum() < _FEWEST_ROWS:
-        settings = replace(settings, contamination=0.0)
+        settings = replace(settings, contamination=0.0, find_covariance=False)
     noise = first_look(
         rows,
         sample_weight,
@@ -171,6 +183,10 @@ def fit(
     )
     if task.n_components and not _looks_white(noise, task, settings):
         return _fit_by_volume(noise, task, settings)
+    may_correlate = task.n_components == 0 and settings.find_covariance
+    may_correlate = may_correlate and _has_shape(noise, settings.tuning)
+    if may_correlate and _is_correlated(noise, settings.tuning):
+        return _fit_elliptical(noise, task, settings)
     counts = _first_counts(noise, task, settings)
     risen = False
     for left in reversed(range(settings.tuning.attempts)):
@@ -185,7 +201,78 @@ def fit(
             break
         counts = counted
         noise = noise if factor is None else noise.rescaled(factor)
-    return _finished(solution, task, counts, settings)
+    found = _finished(solution, task, counts, settings)
+    if may_correlate and found.found.status is Status.STALLED:
+        # White noise does not explain the rows, however they are weighted.
+        return _fit_elliptical(noise, task, settings)
+    return found
+
+
+def _has_shape(noise: Noise, tuning: Tuning) -> bool:
+    """Tell whether two columns or more are continuous: only there rows form a cloud."""
+    rows, weight = noise.some_rows(MOST_ROWS)
+    columns = noise.standardizer.columns
+    columns = columns[some_columns(columns.size)]
+    return judged_columns(rows[:, columns], weight, tuning).size > 1
+
+
+def _is_correlated(noise: Noise, tuning: Tuning) -> bool:
+    """Tell whether the bulk of the rows is correlated, on some rows and columns.
+
+    Rows so few that four deviations of a variance hide the excess are taken to be.
+    """
+    rows, weight = noise.some_rows(MOST_ROWS)
+    columns = noise.standardizer.columns
+    if columns.size > 1 and 4.0 * np.sqrt(2.0 / weight.sum()) > tuning.correlated - 1.0:
+        return True
+    columns = columns[some_columns(columns.size)]
+    return bulk_excess(rows[:, columns], weight, tuning) > 1.0
+
+
+def _fit_elliptical(noise: Noise, task: Task, settings: Settings) -> Fit:
+    """Fit a mean to rows of unknown covariance."""
+    n, columns = len(noise.sample_weight), noise.standardizer.columns
+    d = columns.size
+    rows, weight = noise.some_rows(max(MOST_ROWS, _VALUES_TO_JUDGE // columns.size))
+    rows = rows[:, columns]
+    if task.is_sparse and columns.size > settings.tuning.fewest_columns:
+        rows = rows / noise.standardizer.scale
+        count = task.n_nonzero[0] if task.n_nonzero else None
+        some, judged = judge_on_features(rows, weight, count, settings.bound, settings.tuning)
+        # Judged in units of the noise; scores are of rows in those of the user.
+        judged = judged.in_units(noise.standardizer.scale[some])
+        columns = columns[some]
+    else:
+        judged = judge_rows(rows, weight, settings.bound, settings.tuning)
+    judged = replace(judged, columns=columns[judged.columns])
+    score = EllipticalScore.of(noise.standardizer, judged)
+    if len(weight) == n:
+        clean, scores = judged.clean, -judged.severity
+    else:
+        scores = noise.rows.map(score)
+        clean = noise.rows.map(score.clean)
+    values = noise.sample_weight * clean
+    values /= values.sum()
+    noise = noise.without(np.flatnonzero(values == 0.0))
+    objective = MomentObjective(noise.samples, _norm(task, (1,)), True)
+    problem = Problem(objective, noise.sample_weight, noise.pruned, 3.0, d, settings.tuning)
+    weights = Weights.untouched(values, d)
+    trusted = float(judged.severity[judged.clean >= 0.5].max(initial=0.0))
+    found = Found(weights, trusted, Form.zero(d), Status.REACHED, ())
+    removed = problem.removed(values)
+    certificate = Certificate(
+        trusted,
+        NoiseFloor(1.0, 1.0),
+        0.0,
+        0.0,
+        removed,
+        max(removed, 0.0 if settings.contamination is None else settings.contamination),
+        Status.REACHED,
+        noise="elliptical",
+        far=judged.far,
+        apart=judged.apart,
+    )
+    return Fit(noise, problem, found, certificate, score, scores, np.empty((d, 0)))
 
 
 class _Attempt:
@@ -547,6 +634,21 @@ def certified(problem: Problem, found: Found, bound: float, noise: str) -> Certi
         noise=noise,
         support_level=found.support_level,
     )
+
+
+def weighted_covariance(found: Fit) -> Array:
+    """Return the covariance of the columns that vary under the weights found, in the units of X.
+
+    Unbiased for equal weights, where the effective number n of rows is their number: n / (n - 1).
+    """
+    noise, weights = found.noise, found.weights
+    moment = as_array(noise.samples.moment(weights, centred=True))
+    back = noise.standardizer.to_features
+    scale = noise.standardizer.scale
+    with np.errstate(over="ignore"):
+        moment = back(back(moment).T) * scale * scale[:, None]
+    n = found.problem.n_effective(weights)
+    return np.asarray(moment * (n / max(n - 1.0, 1.0)))
 
 
 def _looks_white(noise: Noise, task: Task, settings: Settings) -> bool:

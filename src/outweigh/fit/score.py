@@ -9,14 +9,17 @@ from numpy.typing import NDArray
 from scipy.special import expit, logsumexp
 
 from outweigh.fit.columns import weighted_quantile
+from outweigh.fit.elliptical import Elliptical, SecondGroup
+from outweigh.fit.marginals import Marginals
 from outweigh.fit.noise import Noise, Standardizer
 from outweigh.fit.posterior import Group
+from outweigh.fit.scatter import Scatter
 from outweigh.fit.search import Weights
 from outweigh.forms import Form
-from outweigh.protocols import Array, Samples
+from outweigh.protocols import Array, Indices, Samples
 from outweigh.samples import DenseSamples
 
-__all__ = ["RowScore", "score_rows"]
+__all__ = ["EllipticalScore", "RowScore", "score_rows"]
 
 # Steepness of the terms: negligible among clean rows, in command beyond the radius or once half of
 # a row's weight is lost.
@@ -150,6 +153,102 @@ class RowScore:
         far = samples.squared_distances(self.anchor) if far is None else far
         by_distance = _DISTANCE_GAIN * (far / self.radius_sq - 1.0)
         return _LOSS_GAIN * (lost - _HALF), by_distance
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EllipticalScore:
+    """A score for rows of unknown covariance: minus what speaks most against the row.
+
+    Its squared distance in units of the limit, or twice its chance to be of a group that stands
+    apart; below -1 a row is distrusted.
+
+    Attributes
+    ----------
+    standardizer : Standardizer
+        The columns that vary, and their scales.
+    columns : ndarray of int
+        The columns that rows are judged by.
+    marginals : Marginals
+    basis : ndarray of shape (r, d) or None
+        Orthonormal rows: coordinates of the span, where rows were fewer than columns.
+    scatter : Scatter
+    limit : float
+    groups : tuple of SecondGroup
+    """
+
+    standardizer: Standardizer
+    columns: Indices
+    marginals: Marginals
+    basis: Array | None
+    scatter: Scatter
+    limit: float
+    groups: tuple[SecondGroup, ...]
+
+    @classmethod
+    def of(cls, standardizer: Standardizer, found: Elliptical) -> EllipticalScore:
+        """Return the score that judges as the rows of a fit were judged."""
+        return cls(
+            standardizer,
+            found.columns,
+            found.marginals,
+            found.basis,
+            found.scatter,
+            found.limit,
+            found.groups,
+        )
+
+    def __call__(self, X: NDArray[np.floating]) -> Array:
+        """Return the score of each row of X, at most 0; lower is less trusted."""
+        z, outside = self._coordinates(X)
+        squared = np.square(self.scatter.white(z)).sum(axis=1) + outside / self.scatter.outside
+        return np.asarray(-np.maximum(squared / self.limit, 2.0 * self._chance(z)))
+
+    def clean(self, X: NDArray[np.floating]) -> Array:
+        """Return the chance of each row to be clean; 0 beyond the limit."""
+        scores = self(X)
+        chance = self._chance(self._coordinates(X)[0])
+        return np.where((scores < -1.0) & (chance < 0.5), 0.0, 1.0 - chance)
+
+    def contributions(self, X: NDArray[np.floating]) -> tuple[Array, Array]:
+        """Return how much each column counts against each row, and how far out it is there.
+
+        A squared distance y'Py is a sum over the features of y times Py. A feature that the others
+        foretell counts by how far it is from what they foretell.
+        """
+        z, _ = self._coordinates(X)
+        white = self.scatter.white(z)
+        away, pulled = z - self.scatter.mean, white @ self.scatter.whitener.T
+        for group in self.groups:
+            # What speaks for a group is the projection on its direction.
+            chance = expit(group.log_odds(z @ group.direction))[:, None]
+            toward = np.sign(group.second[0] - group.first[0]) * group.direction
+            pulled = np.where(chance > 0.5, toward, pulled)
+        if self.basis is not None:
+            away, pulled = away @ self.basis, pulled @ self.basis
+        parts = np.maximum(away * pulled, 0.0)
+        shape = (len(z), self.standardizer.columns.size)
+        contributions, deviations = np.zeros(shape), np.zeros(shape)
+        place = np.searchsorted(self.standardizer.columns, self.columns)
+        contributions[:, place] = parts + _TINY
+        deviations[:, place] = away
+        return contributions, deviations
+
+    def _coordinates(self, X: NDArray[np.floating]) -> tuple[Array, Array]:
+        """Return rows as they are judged, and squared how far they are outside the span."""
+        z = self.marginals.apply(X[:, self.columns])
+        if self.basis is None:
+            return z, np.zeros(len(z))
+        inside = z @ self.basis.T
+        outside = np.square(z).sum(axis=1) - np.square(inside).sum(axis=1)
+        # Differences of squares: what rounding leaves is not a distance.
+        return inside, np.where(outside > 1e-9 * np.square(z).sum(axis=1), outside, 0.0)
+
+    def _chance(self, z: Array) -> Array:
+        """Return each row's chance to be of a group that stands apart."""
+        clean = np.ones(len(z))
+        for group in self.groups:
+            clean *= expit(-group.log_odds(z @ group.direction))
+        return 1.0 - clean
 
 
 def score_rows(noise: Noise, weights: Weights) -> tuple[RowScore, Array]:

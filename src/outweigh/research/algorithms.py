@@ -141,5 +141,5 @@ def _as_it_is(rows: Rows, sample_weight: Array, settings: Settings) -> Noise:
         np.empty(0, dtype=np.intp),
         pruning_radius_sq(far, sample_weight, d, settings.tuning),
         far,
-        False,
+        seen.keys,
     )
