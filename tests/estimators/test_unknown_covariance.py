@@ -1,0 +1,84 @@
+"""Means of rows of unknown covariance: quiet on correlated rows, sure where a group is apart."""
+
+from __future__ import annotations
+
+import io
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from sklearn.covariance import EmpiricalCovariance
+
+from outweigh import RobustMean, load_model, save_model
+
+N, D = 1000, 12
+ROOT = np.linalg.cholesky(0.8 ** np.abs(np.subtract.outer(np.arange(D), np.arange(D))))
+Array = NDArray[np.float64]
+
+
+def correlated(seed: int) -> Array:
+    return np.random.default_rng([5, seed]).standard_normal((N, D)) @ ROOT.T
+
+
+def with_cluster(seed: int) -> Array:
+    """A tenth of the rows six deviations away along the direction of least variance."""
+    values, vectors = np.linalg.eigh(ROOT @ ROOT.T)
+    X = correlated(seed)
+    X[: N // 10] += 6.0 * np.sqrt(values[0]) * vectors[:, 0]
+    return X
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_clean_correlated_rows_are_left_alone(seed: int) -> None:
+    X = correlated(seed)
+    est = RobustMean(covariance="auto").fit(X)
+    assert est.certificate_.noise == "elliptical"
+    assert np.mean(est.predict(X) < 0) <= 0.01
+    assert est.certificate_.clean
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_cluster_along_the_least_variable_direction_is_found(seed: int) -> None:
+    X = with_cluster(seed)
+    est = RobustMean(covariance="auto").fit(X)
+    flagged = est.predict(X) < 0
+    assert flagged[: N // 10].mean() >= 0.95
+    assert flagged[N // 10 :].mean() <= 0.01
+    clean = X[N // 10 :].mean(axis=0)
+    assert np.linalg.norm(est.location_ - clean) <= 0.1 * np.linalg.norm(X.mean(axis=0) - clean)
+
+
+def test_white_rows_take_the_white_road() -> None:
+    X = np.random.default_rng(6).standard_normal((N, D))
+    X[:100, 0] += 8.0
+    found, plain = RobustMean(covariance="auto").fit(X), RobustMean().fit(X)
+    assert found.certificate_.noise == "white"
+    np.testing.assert_array_equal(found.weights_, plain.weights_)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_units_do_not_matter(seed: int) -> None:
+    X = with_cluster(seed)
+    found = RobustMean(covariance="auto").fit(X * np.logspace(-3, 3, D))
+    np.testing.assert_allclose(
+        found.weights_, RobustMean(covariance="auto").fit(X).weights_, atol=1e-6 / N
+    )
+
+
+def test_the_covariance_is_that_of_the_trusted_rows() -> None:
+    X = with_cluster(0)
+    est = RobustMean(covariance="auto").fit(X)
+    clean = EmpiricalCovariance().fit(X[N // 10 :])
+    assert est.error_norm(clean.covariance_) < 1e-3
+    np.testing.assert_allclose(est.get_precision() @ est.covariance_, np.eye(D), atol=1e-8)
+    np.testing.assert_allclose(est.mahalanobis(X), clean.mahalanobis(X), rtol=0.05, atol=0.05)
+
+
+def test_a_model_file_scores_as_the_estimator_does() -> None:
+    X = with_cluster(1)
+    est = RobustMean(covariance="auto").fit(X)
+    file = io.BytesIO()
+    save_model(est, file)
+    file.seek(0)
+    np.testing.assert_array_equal(load_model(file).score_samples(X), est.score_samples(X))
+    assert len(est.explain(X)) == np.count_nonzero(est.predict(X) < 0)
