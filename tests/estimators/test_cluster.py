@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import signal
 import subprocess
@@ -23,6 +24,14 @@ import dask.array as da  # noqa: E402
 
 # Clusters that come and go leave sockets behind, which is not the library's to mend.
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
+
+
+@pytest.fixture(autouse=True)
+def _pipes_of_workers_end_here() -> Iterator[None]:
+    """Collect what a cluster leaves unclosed while its warnings are ignored, not in a later test."""
+    yield
+    gc.collect()
+
 
 Array = NDArray[np.float64]
 
