@@ -28,7 +28,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 
 @pytest.fixture(autouse=True)
 def _pipes_of_workers_end_here() -> Iterator[None]:
-    """Collect what a cluster leaves unclosed while its warnings are ignored, not in a later test."""
+    """Collect what a cluster leaves unclosed while its warnings are ignored, not later."""
     yield
     gc.collect()
 
