@@ -7,8 +7,18 @@ import sys
 
 STUDIES = ("means", "speed", "peers", "ablation", "contamination", "solvers", "pca", "pca_real")
 # These need a checkout of another repository, or Dask, or much time (larger also 4 GB of disk), or
-# are tools for a change of the library: freeze and house.
-ON_REQUEST = ("authors", "larger", "huge", "subsample", "chunks", "passes", "freeze", "house")
+# are tools for a change of the library: freeze and house. Real needs the extra `bench`.
+ON_REQUEST = (
+    "authors",
+    "larger",
+    "huge",
+    "subsample",
+    "chunks",
+    "passes",
+    "freeze",
+    "house",
+    "real",
+)
 
 
 def main() -> int:

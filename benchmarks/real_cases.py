@@ -29,7 +29,7 @@ RANK = 1e-10
 
 @dataclass(frozen=True)
 class Ellipsoid:
-    """Where clean rows are: their mean, and what makes them white in the directions they vary in."""
+    """Where clean rows are: their mean, and what makes them white where they vary at all."""
 
     mean: np.ndarray
     whitening: np.ndarray
@@ -47,7 +47,7 @@ class Ellipsoid:
 
 @dataclass(frozen=True)
 class Case:
-    """A sample, which of its rows are wrong, and where its clean rows are, as far as it is known."""
+    """A sample, which of its rows are wrong, and where its clean rows are, if that is known."""
 
     kind: str
     name: str

@@ -146,15 +146,6 @@ def _mended_robpy() -> None:
         RobustCovariance._validate_data = validate_data
 
 
-def robpy_det_mcd(X: np.ndarray) -> Found:
-    """Fit robpy's deterministic minimum covariance determinant."""
-    from robpy.covariance import DetMCD
-
-    _mended_robpy()
-    est = DetMCD().fit(X)
-    return _far(X, est.location_, est.mahalanobis(X))
-
-
 def robpy_robpca(X: np.ndarray) -> Found:
     """Fit robpy's robust components; two of them."""
     from robpy.pca import ROBPCA
@@ -184,7 +175,6 @@ ESTIMATORS = {
     "LocalOutlierFactor": Estimator(local_outlier_factor, "scikit-learn"),
     "KNN (pyod)": Estimator(pyod_knn, "pyod", fixed_share=True),
     "ECOD (pyod)": Estimator(pyod_ecod, "pyod", fixed_share=True),
-    "DetMCD (robpy)": Estimator(robpy_det_mcd, "robpy"),
     "ROBPCA (robpy)": Estimator(robpy_robpca, "robpy"),
     "plain mean": Estimator(plain, "scikit-learn"),
 }

