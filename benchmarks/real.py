@@ -163,12 +163,8 @@ def run(selected: Sequence[Case], names: Sequence[str], runs: Runs, keep: Any) -
         beside = measure(YARDSTICK, case)
         for name in todo:
             record = beside if name == YARDSTICK else measure(name, case)
-            if "seconds" in record:
-                seconds, unit = record.pop("seconds"), beside.get("seconds")
-                if name == YARDSTICK:
-                    record["seconds"] = seconds
-                elif unit:
-                    record["time"] = rounded(seconds / unit)
+            if "seconds" in beside:
+                record["beside"] = beside["seconds"]
             runs[name]["records"][case.key] = record
         if time.monotonic() - saved > SAVE_EVERY:
             keep()

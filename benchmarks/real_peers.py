@@ -69,7 +69,9 @@ def _source() -> str:
 
 
 def _kept(X: np.ndarray, scores: np.ndarray, flagged: np.ndarray) -> Found:
-    return Found(X[~flagged].mean(axis=0), scores, flagged)
+    # Where nothing is left there is no better guess than the mean of all.
+    rows = X if flagged.all() else X[~flagged]
+    return Found(rows.mean(axis=0), scores, flagged)
 
 
 def _far(X: np.ndarray, location: np.ndarray, squared: np.ndarray) -> Found:
