@@ -16,7 +16,8 @@ from scipy.stats import t as student
 
 from outweigh.fit.columns import weighted_quantile
 from outweigh.fit.posterior import Group, _laws, _maximised, groups_apart, groups_spread
-from outweigh.fit.road import Settings, Task, fit
+from outweigh.fit.road import fit
+from outweigh.fit.task import Settings, Task
 from outweigh.optimise.capped_simplex import CappedSimplex
 from outweigh.protocols import Samples
 from outweigh.samples import ArrayRows, DenseSamples

@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from outweigh.fit.road import Fit, Settings, Task, fit
+from outweigh.fit.result import Fit
+from outweigh.fit.road import fit
+from outweigh.fit.task import Settings, Task
 from outweigh.fit.tuning import TUNING
 from outweigh.norms import RowwiseLargest
 from outweigh.optimise.descent import Iterate

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from outweigh import RobustMean, RobustPCA, RobustSparseMean, RobustSparsePCA
 from outweigh.estimators.base import RobustEstimator
-from outweigh.fit.road import Settings, Task
+from outweigh.fit.task import Settings, Task
 from outweigh.protocols import Status
 from outweigh.research.algorithms import fit_paper
 from outweigh.samples import ArrayRows

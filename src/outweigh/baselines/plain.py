@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
-from outweigh.fit.road import Fit, Settings, Task
+from outweigh.fit.result import Fit
+from outweigh.fit.task import Settings, Task
 from outweigh.research.algorithms import fit_paper
 from outweigh.samples import ArrayRows
 from outweigh.selection import hard_threshold

@@ -20,8 +20,10 @@ from outweigh.estimators.parameters import COMMON
 from outweigh.estimators.subsample import Trusts, subsample_of
 from outweigh.fit.distances import DistanceScore
 from outweigh.fit.noise import known_covariance
-from outweigh.fit.road import Fit, Settings, Task, fit
+from outweigh.fit.result import Fit
+from outweigh.fit.road import fit
 from outweigh.fit.score import EllipticalScore, RowScore
+from outweigh.fit.task import Settings, Task
 from outweigh.fit.tuning import TUNING, Tuning
 from outweigh.optimise.descent import Iterate
 from outweigh.protocols import Array, Indices
@@ -139,7 +141,7 @@ class RobustEstimator(OutlierMixin, BaseEstimator):
             self.solver,
             self.max_iter,
             self._tuning,
-            find_covariance=isinstance(self.covariance, str) and scale is not None,
+            find_covariance=isinstance(self.covariance, str),
         )
         task = self._task(int(np.count_nonzero(positive)))
         solve = fit_paper if self.solver == "paper" else fit

@@ -18,8 +18,9 @@ from outweigh.estimators.input import each_block, each_row, open_rows
 from outweigh.estimators.parameters import COMMON, N_NONZERO, documented
 from outweigh.fit.certificate import Certificate
 from outweigh.fit.readers import count_entries
-from outweigh.fit.road import Fit, Task, weighted_covariance
+from outweigh.fit.result import Fit
 from outweigh.fit.score import EllipticalScore, RowScore
+from outweigh.fit.task import Task
 from outweigh.norms import KyFan, RowwiseLargest
 from outweigh.objectives import MomentObjective
 from outweigh.optimise import CappedSimplex
@@ -226,7 +227,7 @@ class RobustMean(MeanEstimator):
         *,
         contamination: float | str = "auto",
         scale: str | ArrayLike | None = "auto",
-        covariance: object = None,
+        covariance: object = "auto",
         solver: str = "polyak",
         max_iter: int = 300,
         subsample: int | None = 1_000_000,
@@ -249,7 +250,7 @@ class RobustMean(MeanEstimator):
         if d <= _MOST_FOR_COVARIANCE and found.noise.rows.n_passes is None:
             self.covariance_ = np.zeros((d, d))
             columns = found.noise.standardizer.columns
-            self.covariance_[np.ix_(columns, columns)] = weighted_covariance(found)
+            self.covariance_[np.ix_(columns, columns)] = found.covariance()
 
     @property
     def precision_(self) -> Array:
@@ -373,7 +374,7 @@ class RobustSparseMean(MeanEstimator):
         *,
         contamination: float | str = "auto",
         scale: str | ArrayLike | None = "auto",
-        covariance: object = None,
+        covariance: object = "auto",
         solver: str = "polyak",
         max_iter: int = 300,
         subsample: int | None = 1_000_000,

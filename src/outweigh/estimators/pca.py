@@ -20,7 +20,8 @@ from outweigh.estimators.parameters import COMMON, N_COMPONENTS, N_NONZERO_EACH,
 from outweigh.fit.beyond import feature_variances
 from outweigh.fit.distances import Distances, distances_for
 from outweigh.fit.readers import fix_signs, orthonormal
-from outweigh.fit.road import Fit, Task
+from outweigh.fit.result import Fit
+from outweigh.fit.task import Task
 from outweigh.protocols import Array, Indices
 from outweigh.samples import DenseSamples
 
@@ -286,16 +287,17 @@ class RobustPCA(ComponentsEstimator):
         At most min(n_samples, n_features).
     {{contamination}}
     scale : {"auto", "mad"}, array of shape (n_features,) or None, default=None
-        None keeps the units of X and estimates one noise level for all features. "mad" divides
-        each feature by its median absolute deviation, "auto" only where the features are not of
-        unit noise, an array by its entries. Components are unit vectors in the units of X.
+        None keeps the units of X and estimates one noise level for all features. "mad" and "auto"
+        divide each feature by its median absolute deviation, an array by its entries. Components
+        are unit vectors in the units of X.
     covariance : "auto", array of shape (n_features, n_features), fitted estimator or None
         The covariance R of the *noise* alone, where it is known, as from blank measurements: an
         array, or an estimator with ``covariance_`` fitted on rows of noise. Clean rows then have
         the covariance :math:`\sigma^2 R + B`, and the components are the leading eigenvectors of
         B; a common factor of R does not matter. The default scale is the root of its diagonal;
-        with another scale only its correlations are used. None, the default, takes R to be the
-        identity, and so does "auto".
+        with another scale only its correlations are used. "auto", the default, tests whether R
+        could be the identity; where it could not, rows are weighed by the volume they span. None
+        takes it to be the identity.
     assume_centered : bool, default=False
         Whether the clean rows have mean zero: M_w instead of S_w, and no mean is subtracted.
     {{search_parameters}}
@@ -341,7 +343,7 @@ class RobustPCA(ComponentsEstimator):
         *,
         contamination: float | str = "auto",
         scale: str | ArrayLike | None = None,
-        covariance: object = None,
+        covariance: object = "auto",
         assume_centered: bool = False,
         solver: str = "polyak",
         max_iter: int = 300,
@@ -440,7 +442,7 @@ class RobustSparsePCA(ComponentsEstimator):
         *,
         contamination: float | str = "auto",
         scale: str | ArrayLike | None = None,
-        covariance: object = None,
+        covariance: object = "auto",
         assume_centered: bool = False,
         solver: str = "polyak",
         max_iter: int = 300,

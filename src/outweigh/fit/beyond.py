@@ -13,11 +13,14 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.linalg
 
-from outweigh.fit.readers import SparseReader, orthonormal
+from outweigh.fit.columns import largest_of
+from outweigh.fit.noise import Noise
+from outweigh.fit.readers import SparseReader, effective_entries, orthonormal
+from outweigh.fit.task import Task
 from outweigh.protocols import Array, Indices, MomentMatrix, Samples
 from outweigh.selection import top_k_indices
 
-__all__ = ["Beyond", "BeyondReader", "feature_variances", "level_beside"]
+__all__ = ["Beyond", "BeyondReader", "feature_variances", "in_features", "level_beside"]
 
 _STEPS = 50
 # A found direction of no excess keeps this share of the strongest one's, to be a direction at all.
@@ -224,3 +227,27 @@ def feature_variances(samples: Samples, weights: Array, whitener: Array) -> Arra
     covariance = moment.restrict(np.arange(moment.n_features))
     inverse = np.linalg.inv(whitener)
     return np.asarray(np.einsum("ij,jk,ik->i", inverse, covariance, inverse, optimize=True))
+
+
+def in_features(
+    noise: Noise, weights: Array, found: Array, task: Task, counts: tuple[int, ...]
+) -> Array:
+    """Return components of the features in place of those of the whitened rows.
+
+    ``counts`` are the entries of each where they are to be found and noise does not tell them.
+    """
+    whitener = noise.standardizer.whitener
+    assert whitener is not None
+    matrix = noise.samples.moment(weights, centred=task.centred, reference=1.0)
+    beyond = Beyond(whitener, noise.standardizer.scale)
+    dense = beyond.dense(matrix, found)
+    if task.n_nonzero is None:
+        return dense
+    d = noise.samples.n_features
+    if task.n_nonzero:
+        counts = tuple(min(k, d) for k in task.n_nonzero)
+    elif counts:
+        counts = tuple(effective_entries(column) for column in dense.T)
+    n_effective = 1.0 / float(np.sum(weights**2 / noise.sample_weight))
+    limit = largest_of(d) / float(np.sqrt(n_effective))
+    return beyond.sparse(matrix.restrict(np.arange(d)), found, counts, limit)

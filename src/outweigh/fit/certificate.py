@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from outweigh.fit.problem import Problem
+from outweigh.fit.search import Found
 from outweigh.norms.floor import NoiseFloor
 from outweigh.optimise.capped_simplex import CappedSimplex
 from outweigh.protocols import Array, Status
@@ -14,7 +16,7 @@ from outweigh.protocols import Array, Status
 # More than this share removed is for a person to look at; a group of this share may be genuine.
 _MUCH, _SECOND_GROUP = 0.1, 0.2
 
-__all__ = ["Certificate", "Moreau", "stationarity", "theorem_stationarity"]
+__all__ = ["Certificate", "Moreau", "certified", "stationarity", "theorem_stationarity"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,3 +191,21 @@ def theorem_stationarity(n_samples: float, contamination: float) -> float:
         return 0.0
     delta_sq = contamination**2 * math.log(1.0 / contamination)
     return math.sqrt(n_samples) * delta_sq / contamination / math.sqrt(contamination)
+
+
+def certified(problem: Problem, found: Found, bound: float, noise: str) -> Certificate:
+    """Say how good weights are, from the last survey at them."""
+    objective, weights = problem.objective, found.weights.values
+    subgradient, _ = objective.differentiate(found.form, objective.samples.mean(weights))
+    floor = NoiseFloor(0.0, 0.0) if noise == "other" else problem.floor(weights)
+    return Certificate(
+        objective=found.value,
+        noise_floor=floor,
+        stationarity=stationarity(problem.domain(bound), weights, subgradient),
+        theorem_stationarity=theorem_stationarity(problem.n_effective(weights), bound),
+        removed=problem.removed(weights),
+        contamination_bound=bound,
+        status=found.status,
+        noise=noise,
+        support_level=found.support_level,
+    )

@@ -1,16 +1,17 @@
-"""Robust statistics of columns, from one sort: quantiles, a centre, and two scales."""
+"""Robust statistics of columns, from one sort: quantiles, a centre and a scale."""
 
 from __future__ import annotations
 
 import numpy as np
+from scipy.special import ndtri
 
 from outweigh.protocols import Array
 
-__all__ = ["RankedColumns", "column_quantiles", "weighted_quantile"]
+__all__ = ["RankedColumns", "column_quantiles", "largest_of", "weighted_quantile"]
 
-# Of a Gaussian: one over the upper quartile, and one over the distance between the outer deciles.
+# Of a Gaussian: one over the upper quartile.
 _MAD_TO_SD = 1.4826
-_DECILES_TO_SD = 1.0 / 2.5631
+_TINY = 1e-300
 
 
 class RankedColumns:
@@ -74,16 +75,12 @@ class RankedColumns:
             return np.asarray(self._ranked[:, middle] @ share[middle])
         return np.asarray(np.where(share > 0, self._ranked * share, 0.0).sum(axis=1))
 
-    def scales(self) -> tuple[Array, Array]:
-        """Return two robust scales of each column, consistent for a Gaussian.
+    def scales(self) -> Array:
+        """Return a positive robust scale of each column, consistent for a Gaussian.
 
-        Returns
-        -------
-        by_deviation : ndarray of shape (d,)
-            From the median absolute deviation: unmoved by up to half the rows, but 0 or far too
-            large for some discrete features.
-        by_deciles : ndarray of shape (d,)
-            From the distance between the outer deciles.
+        From the median absolute deviation, which up to half of the rows do not move. Where a column
+        has fewer than four values that count, one may fill half of it, and that is 0 or far too
+        large: the plain deviation there. 1 for a constant column.
         """
         centre = self.quantile(0.5)[:, None]
         if self._equal:
@@ -92,28 +89,41 @@ class RankedColumns:
             last = int(np.argmax(self._cumulative >= 0.5 * self._total * (1.0 - 1e-12)))
             runs = self._ranked.shape[1] - last
             below, above = centre - self._ranked[:, :runs], self._ranked[:, last:] - centre
-            deviation = np.maximum(below, above, out=below).min(axis=1)
+            robust = np.maximum(below, above, out=below).min(axis=1)
         else:
             weight = np.diff(self._cumulative, axis=1, prepend=0.0)
-            away = np.abs(self._ranked - centre)
-            deviation = np.array(
+            robust = np.array(
                 [
                     np.quantile(a, 0.5 * (1 - 1e-12), method="inverted_cdf", weights=w)
-                    for a, w in zip(away, weight, strict=True)
+                    for a, w in zip(np.abs(self._ranked - centre), weight, strict=True)
                 ]
             )
-        return _MAD_TO_SD * deviation, _DECILES_TO_SD * (self.quantile(0.9) - self.quantile(0.1))
+        scale = _MAD_TO_SD * robust
+        for j in np.flatnonzero(self.values_that_count() < 4.0).tolist():
+            with np.errstate(over="ignore"):
+                away = np.minimum(np.abs(self._ranked[j] - centre[j]), np.finfo(float).max)
+            # In units of the largest, whose square may be beyond floating point.
+            largest = max(float(away.max()), _TINY)
+            squared = np.average(np.square(away / largest), weights=self._weight(j))
+            scale[j] = largest * np.sqrt(squared)
+        return np.where(scale > 0.0, scale, 1.0)
 
-    def positive_scales(self) -> Array:
-        """Return the first scale of each column that is positive.
+    def values_that_count(self) -> Array:
+        """Return 1 / sum p^2 for each column, p the shares of the rows that have each value."""
+        repeated = np.any(self._ranked[:, 1:] == self._ranked[:, :-1], axis=1)
+        found = np.empty(len(self._ranked))
+        for j, values in enumerate(self._ranked):
+            weight = self._weight(j)
+            if repeated[j]:
+                begins = np.flatnonzero(np.r_[True, values[1:] != values[:-1]])
+                weight = np.add.reduceat(weight, begins)
+            found[j] = self._total**2 / float(weight @ weight)
+        return found
 
-        By absolute deviations, by deciles, the distance between the ends, or one.
-        """
-        by_deviation, by_deciles = self.scales()
-        with np.errstate(over="ignore"):
-            spread = np.minimum(self._ranked[:, -1] - self._ranked[:, 0], np.finfo(float).max)
-        fallback = np.where(by_deciles > 0, by_deciles, np.where(spread > 0, spread, 1.0))
-        return np.where(by_deviation > 0, by_deviation, fallback)
+    def _weight(self, j: int) -> Array:
+        """Return the weights of the rows in the order of column j."""
+        cumulative = self._cumulative if self._equal else self._cumulative[j]
+        return np.diff(cumulative, prepend=0.0)
 
 
 def weighted_quantile(values: Array, weights: Array, levels: list[float]) -> Array:
@@ -129,3 +139,8 @@ def column_quantiles(rows: Array, weights: Array, levels: list[float]) -> Array:
         levels = [level * (1.0 - 1e-12) for level in levels]
         return np.asarray(np.quantile(rows, levels, axis=0, method="inverted_cdf"))
     return np.array([weighted_quantile(column, weights, levels) for column in rows.T]).T
+
+
+def largest_of(count: int) -> float:
+    """Return what the largest magnitude of `count` Gaussians exceeds with probability 0.05."""
+    return -float(ndtri(0.05 / (2.0 * count)))

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from outweigh.fit.columns import column_quantiles
+from outweigh.fit.columns import RankedColumns, column_quantiles
 from outweigh.fit.tuning import Tuning
 from outweigh.protocols import Array, Indices
 
@@ -76,14 +76,8 @@ def judged_columns(X: Array, sample_weight: Array, tuning: Tuning) -> Indices:
     value that fills half of a column leaves it fewer than four, and the other rows are no outliers
     for that. A short column cannot have many values; the root of its length is enough.
     """
-    share = sample_weight / sample_weight.sum()
     fewest = min(float(tuning.few_values), float(np.sqrt(sample_weight.sum())))
-
-    def continuous(column: Array) -> bool:
-        place = np.unique(column, return_inverse=True)[1]
-        return bool(1.0 / np.sum(np.bincount(place, weights=share) ** 2) > fewest)
-
-    return np.flatnonzero([continuous(column) for column in X.T])
+    return np.flatnonzero(RankedColumns(X, sample_weight).values_that_count() > fewest)
 
 
 def marginals(

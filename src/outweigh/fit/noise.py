@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import NotFittedError
 
-from outweigh.fit.columns import RankedColumns, weighted_quantile
+from outweigh.fit.columns import RankedColumns, largest_of, weighted_quantile
 from outweigh.fit.tuning import Tuning
 from outweigh.protocols import Array, Indices, Samples
 from outweigh.samples import Rows
@@ -34,6 +34,8 @@ _TOO_LARGE = 1e70
 _SMALLEST_LEVEL, _LARGEST_LEVEL = 1e-70, 1e70
 _RANK_RTOL = 1e-10
 _MAD_TO_SD = 1.4826
+# Times 1/sqrt(n): the relative error of a median absolute deviation of Gaussian values.
+MAD_ERROR = 1.17
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -143,6 +145,11 @@ class Noise:
         weight[self.pruned] = 0.0
         return weight
 
+    @property
+    def untouched(self) -> Array:
+        """The weights before any evidence: pruned rows have none."""
+        return np.asarray(self.kept / self.kept.sum())
+
     def without(self, pruned: Indices) -> Noise:
         """Return the same rows with these taken for lost, and no others."""
         samples = _samples(self.rows, self.standardizer) if self.pruned.size else self.samples
@@ -187,7 +194,7 @@ def first_look(
     sample_weight : ndarray of shape (n,)
         Positive.
     scale : {"auto", "mad"}, array of shape (d,) or None
-        "auto" leaves columns that may be of unit noise alone, if nearly all may be.
+        Either name reads scales off the rows; "auto" as exactly as outliers allow.
     covariance : ndarray of shape (d, d), optional
         Of clean rows, or of their noise, where it is known.
     bound : float
@@ -204,32 +211,34 @@ def first_look(
         given = np.asarray(scale, dtype=np.float64)
     # A fixed direction in the units known so far: the rows picked along it depend neither on their
     # order nor on the origin.
-    seen = rows.overview(np.random.default_rng(0).standard_normal(rows.shape[1]) / given)
+    direction = np.random.default_rng(0).standard_normal(rows.shape[1])
+    seen = rows.overview(direction / given)
     varying = np.flatnonzero(seen.varies)
     columns = np.flatnonzero(seen.varies if centred else seen.varies | (seen.first != 0.0))
     if columns.size == 0:
         # Where nothing varies, one column stands in for all: its mean is its constant.
         columns = np.zeros(1, dtype=np.intp)
-    scales = given[columns]
-    some, some_weight = _spread_rows(rows, sample_weight, seen.keys, ROWS_FOR_ORIGIN)
-    some = some if columns.size == some.shape[1] else some[:, columns]
-    ranked = RankedColumns(some, some_weight)
-    centre = ranked.midmean() if centred else np.zeros(columns.size)
-    estimated = _to_estimate(ranked, scale, tuning)
-    more: tuple[Array, Array] | None = None
-    if common_level or estimated.any():
-        count = max(ROWS_FOR_ORIGIN, _VALUES_FOR_SCALE // columns.size)
-        more = _spread_rows(rows, sample_weight, seen.keys, count)
-    if estimated.any() and more is not None:
-        scales = np.where(estimated, _positive_scales(*more, columns), 1.0)
+    to_read = isinstance(scale, str)
+    # A centre is read off few rows, scales off as many as there is time for.
+    count = ROWS_FOR_ORIGIN
+    if to_read or common_level:
+        count = max(count, _VALUES_FOR_SCALE // columns.size)
+    some, some_weight = _spread_rows(rows, sample_weight, seen.keys, count)
+    centre, scales = _centre_and_scales(some, some_weight, columns)
+    centre = centre if centred else np.zeros(columns.size)
+    if not to_read:
+        scales = given[columns]
+    elif scale == "auto" and not common_level:
+        scales = _with_deviations(some, some_weight, columns, centre, scales, tuning)
     # Second moments do not depend on the origin: a near one is not worth a copy of X.
     near = bool(np.all(np.abs(centre) <= _NEAR_ORIGIN * scales))
     whitener = None if covariance is None else _whitener(covariance, columns)
     standardizer = Standardizer(
         columns, np.zeros_like(centre) if near else centre, scales, whitener
     )
-    if common_level and more is not None:
-        standardizer = replace(standardizer, scale=scales * _common_level(*more, standardizer))
+    if common_level:
+        level = _common_level(some, some_weight, standardizer)
+        standardizer = replace(standardizer, scale=scales * level)
     samples = _samples(rows, standardizer)
     anchor = standardizer.standardize(centre[None, :])[0]
     # Rows in chunks find, in the same pass, the moments of those that are most likely kept.
@@ -242,6 +251,10 @@ def first_look(
         radius_sq = pruning_radius_sq(far, sample_weight, columns.size, tuning)
     pruned = _pruned_rows(far, radius_sq, sample_weight, bound)
     _refuse_huge(np.delete(far, pruned))
+    # In units of the noise, where they are at hand, so that no choice of rows depends on the units.
+    keys = seen.keys
+    if to_read and rows.n_passes is None:
+        keys = samples.project(direction[columns, None])[:, 0]
     return Noise(
         rows,
         sample_weight,
@@ -253,7 +266,7 @@ def first_look(
         pruned,
         radius_sq,
         far,
-        seen.keys,
+        keys,
     )
 
 
@@ -325,25 +338,6 @@ def _samples(rows: Rows, standardizer: Standardizer) -> Samples:
     return rows.samples(standardizer.view, standardizer.columns.size, standardizer.affine)
 
 
-def _to_estimate(
-    ranked: RankedColumns, scale: str | Array | None, tuning: Tuning
-) -> NDArray[np.bool_]:
-    """Return the columns whose scale is to be read off the rows.
-
-    For "auto" those that are not plausibly of unit noise, whose two robust scales are not within a
-    factor of one; all of them where more than a tenth is not.
-    """
-    by_deviation, by_deciles = ranked.scales()
-    if not isinstance(scale, str):
-        return np.zeros(by_deviation.size, dtype=np.bool_)
-    low = np.minimum(by_deviation, by_deciles) / tuning.unit_factor
-    high = np.maximum(by_deviation, by_deciles) * tuning.unit_factor
-    unit = (low <= 1.0) & (high >= 1.0)
-    if scale != "auto" or np.mean(unit) < tuning.unit_columns:
-        unit[:] = False
-    return np.asarray(~unit)
-
-
 def _spread_rows(rows: Rows, sample_weight: Array, keys: Array, count: int) -> tuple[Array, Array]:
     """Return about `count` rows spread evenly over the data, with their weights.
 
@@ -363,24 +357,52 @@ def _spread_rows(rows: Rows, sample_weight: Array, keys: Array, count: int) -> t
     return rows.take(order[chosen]), times.astype(np.float64)
 
 
-def _positive_scales(rows: Array, sample_weight: Array, columns: Indices) -> Array:
-    """Return positive robust scales of the named columns, some of them at a time.
+def _centre_and_scales(rows: Array, sample_weight: Array, columns: Indices) -> tuple[Array, Array]:
+    """Return the midmean and a positive robust scale of each named column.
 
-    Sorted copies of all rows at once would take several times their memory.
+    Some columns at a time: sorted copies of all would take several times their memory.
     """
     size = max(1, _VALUES_AT_ONCE // max(rows.shape[0], 1))
     parts = [columns[start : start + size] for start in range(0, columns.size, size)]
-    found = [RankedColumns(rows[:, part], sample_weight).positive_scales() for part in parts]
-    return np.concatenate(found)
+    ranked = (RankedColumns(rows[:, part], sample_weight) for part in parts)
+    found = [(each.midmean(), each.scales()) for each in ranked]
+    centres, scales = zip(*found, strict=True)
+    return np.concatenate(centres), np.concatenate(scales)
+
+
+def _with_deviations(
+    rows: Array, weight: Array, columns: Indices, centre: Array, scales: Array, tuning: Tuning
+) -> Array:
+    r"""Return scales of the columns that are as exact as their outliers let them be.
+
+    A robust scale errs by :math:`1.17/\sqrt n` of a Gaussian column, a plain deviation by
+    :math:`0.71/\sqrt n`, and only the latter leaves no excess on the diagonal of the second
+    moments. With :math:`r_j` the ratio of both, over the rows within the pruning radius, and r that
+    of a typical column (1 for Gaussian ones, more for heavy tails): the plain deviation where
+    :math:`|\log(r_j/r)|` is no more than the largest of d errors, r times the robust scale where
+    outliers make it more.
+    """
+    n, d = float(weight.sum()), columns.size
+    z = np.clip((rows[:, columns] - centre) / scales, -INFINITE, INFINITE)
+    squared = np.einsum("ij,ij->i", z, z)
+    kept = weight * (squared <= pruning_radius_sq(squared, weight, d, tuning))
+    share = kept / kept.sum()
+    variance = np.maximum(share @ np.square(z) - np.square(share @ z), 0.0)
+    ratio = np.sqrt(np.where(variance > 0.0, variance, 1.0))
+    typical = float(np.median(ratio))
+    room = largest_of(d) * MAD_ERROR / np.sqrt(n)
+    plain = np.abs(np.log(ratio / typical)) <= room
+    return np.asarray(scales * np.where(plain, ratio, typical))
 
 
 def _common_level(rows: Array, sample_weight: Array, standardizer: Standardizer) -> float:
     """Return the deviation of a typical column in the units of the standardizer."""
     if standardizer.whitener is None:
-        scales = _positive_scales(rows, sample_weight, standardizer.columns) / standardizer.scale
+        scales = _centre_and_scales(rows, sample_weight, standardizer.columns)[1]
+        scales = scales / standardizer.scale
     else:
         whitened = standardizer.apply(rows)
-        scales = _positive_scales(whitened, sample_weight, np.arange(whitened.shape[1]))
+        scales = _centre_and_scales(whitened, sample_weight, np.arange(whitened.shape[1]))[1]
     level = float(np.median(scales))
     largest = float(np.max(level * standardizer.scale))
     if not _SMALLEST_LEVEL < largest < _LARGEST_LEVEL:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.linalg
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
-from scipy.special import ndtri
 
 from outweigh.fit.bulk import robust_scatter, robust_variance
+from outweigh.fit.columns import largest_of
 from outweigh.norms import KyFan, LargestEntries
 from outweigh.protocols import Array, Indices, Norm, Samples
 from outweigh.samples import ArrayMoment
@@ -25,7 +25,6 @@ __all__ = [
     "entries_read_out",
     "fix_signs",
     "is_white",
-    "largest_of",
     "orthonormal",
     "projected_out",
     "top_eigenvectors",
@@ -318,11 +317,6 @@ def is_white(
     level = total / (n_features - aside)
     ratio = squares / (n_features - aside) / level**2
     return 0.5 <= level <= 2.0 and ratio <= 1.1 + allowed * n_features / n_samples
-
-
-def largest_of(count: int) -> float:
-    """Return what the largest magnitude of `count` Gaussians exceeds with probability 0.05."""
-    return -float(ndtri(0.05 / (2.0 * count)))
 
 
 def effective_entries(vector: Array) -> int:

@@ -11,12 +11,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from outweigh.fit.beyond import Beyond, BeyondReader, level_beside
-from outweigh.fit.certificate import Certificate, stationarity, theorem_stationarity
-from outweigh.fit.distances import DistanceScore, distances_for
-from outweigh.fit.elliptical import judge_rows
-from outweigh.fit.marginals import judged_columns
-from outweigh.fit.noise import ROWS_FOR_ORIGIN, Noise, first_look
+from outweigh.fit.beyond import Beyond, BeyondReader, in_features, level_beside
+from outweigh.fit.certificate import certified
+from outweigh.fit.columns import largest_of
+from outweigh.fit.noise import MAD_ERROR, ROWS_FOR_ORIGIN, Noise, first_look
 from outweigh.fit.posterior import freedom_along, groups_spread
 from outweigh.fit.problem import Problem, typical_kurtosis
 from outweigh.fit.readers import (
@@ -25,118 +23,29 @@ from outweigh.fit.readers import (
     SparseReader,
     count_entries,
     count_significant,
-    effective_entries,
-    is_white,
-    largest_of,
     orthonormal,
 )
-from outweigh.fit.score import EllipticalScore, RowScore, score_rows
+from outweigh.fit.result import Fit
+from outweigh.fit.score import score_rows
 from outweigh.fit.search import Found, Search, Weights
-from outweigh.fit.standing_out import judge_on_features
-from outweigh.fit.tuning import TUNING, Tuning
-from outweigh.fit.volume import least_volume, share_beyond
-from outweigh.fit.whiteness import MOST_ROWS, bulk_excess, some_columns
-from outweigh.fit.workspace import Everything, Part, Workspace, workspace_for
-from outweigh.forms import Form
-from outweigh.norms import KyFan, RowwiseLargest
-from outweigh.norms.floor import NoiseFloor
+from outweigh.fit.task import Settings, Task
+from outweigh.fit.tuning import Tuning
+from outweigh.fit.unknown import fit_elliptical, has_shape, is_correlated
+from outweigh.fit.volume import fit_by_volume, looks_white
+from outweigh.fit.workspace import Everything, Part, Workspace, coordinates, workspace_for
+from outweigh.norms import KyFan
 from outweigh.objectives import MomentObjective
 from outweigh.optimise import steps_for
-from outweigh.optimise.descent import Callback, Iterate
-from outweigh.protocols import Array, Norm, Samples, Status
+from outweigh.optimise.descent import Callback
+from outweigh.protocols import Array, Status
 from outweigh.samples import Rows
-from outweigh.samples.dense import column_energy, in_memory, in_span
 from outweigh.samples.matrices import as_array
 from outweigh.selection import top_k_indices
 
-__all__ = ["Fit", "Settings", "Task", "certified", "fit", "weighted_covariance"]
+__all__ = ["fit"]
 
 # With fewer rows than this no second moment tells a wrong one from a clean one.
 _FEWEST_ROWS = 10
-# Sparse components are sought among the columns of most energy when there are more than these.
-_SCREEN_ABOVE, _SCREENED = 3000, 1500
-_ENERGY_ROWS = 2000
-# Rows of unknown covariance are judged on a sample of no more values than this.
-_VALUES_TO_JUDGE = 20_000_000
-
-
-@dataclass(frozen=True, slots=True)
-class Task:
-    """What differs between the four estimators.
-
-    Attributes
-    ----------
-    n_components : int
-        0 for a mean.
-    n_nonzero : tuple of int or None
-        Nonzero entries of the mean, or of each component; () counts them, None is for all.
-    centred : bool
-        Whether second moments are about the weighted mean.
-    """
-
-    n_components: int = 0
-    n_nonzero: tuple[int, ...] | None = None
-    centred: bool = True
-
-    @property
-    def is_sparse(self) -> bool:
-        """Whether the answer has few nonzero entries."""
-        return self.n_nonzero is not None
-
-
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """What a user may set beside the task.
-
-    ``contamination`` is None where it is to be found. ``covariance`` is that of clean rows where it
-    is known; else None, and ``find_covariance`` says whether rows may be correlated.
-    """
-
-    contamination: float | None
-    scale: str | Array | None
-    covariance: Array | None
-    solver: str
-    max_iter: int
-    tuning: Tuning = TUNING
-    find_covariance: bool = False
-
-    @property
-    def bound(self) -> float:
-        """The largest share that may be removed, before the data says more."""
-        return self.tuning.loose_bound if self.contamination is None else self.contamination
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Fit:
-    """What a fit ends with.
-
-    Attributes
-    ----------
-    noise : Noise
-    problem : Problem
-        The objective that the weights were searched for last, on all features.
-    found : Found
-        The weights, with forces and groups in the coordinates of ``noise.samples``.
-    certificate : Certificate
-    score : RowScore, DistanceScore or EllipticalScore
-    scores : ndarray of shape (n,)
-        Of the rows of the fit.
-    components : ndarray of shape (d, r)
-        In units of the noise, columns of unit length; r is 0 for a mean.
-    """
-
-    noise: Noise
-    problem: Problem
-    found: Found
-    certificate: Certificate
-    score: RowScore | DistanceScore | EllipticalScore
-    scores: Array
-    components: Array
-
-    @property
-    def weights(self) -> Array:
-        """The weight of each row."""
-        return self.found.weights.values
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -181,12 +90,17 @@ def fit(
         common_level=task.n_components > 0,
         centred=task.centred,
     )
-    if task.n_components and not _looks_white(noise, task, settings):
-        return _fit_by_volume(noise, task, settings)
-    may_correlate = task.n_components == 0 and settings.find_covariance
-    may_correlate = may_correlate and _has_shape(noise, settings.tuning)
-    if may_correlate and _is_correlated(noise, settings.tuning):
-        return _fit_elliptical(noise, task, settings)
+    if task.n_components and noise.varying.size == 0:
+        raise ValueError(
+            "X: all rows are equal, so there is no direction of variance; "
+            "principal components need at least two different rows"
+        )
+    if task.n_components and not (settings.is_white or looks_white(noise, task, settings)):
+        return fit_by_volume(noise, task, settings)
+    may_correlate = settings.find_covariance and not task.n_components
+    may_correlate = may_correlate and has_shape(noise, settings.tuning)
+    if may_correlate and is_correlated(noise, settings.tuning):
+        return fit_elliptical(noise, task, settings)
     counts = _first_counts(noise, task, settings)
     risen = False
     for left in reversed(range(settings.tuning.attempts)):
@@ -201,78 +115,13 @@ def fit(
             break
         counts = counted
         noise = noise if factor is None else noise.rescaled(factor)
-    found = _finished(solution, task, counts, settings)
-    if may_correlate and found.found.status is Status.STALLED:
-        # White noise does not explain the rows, however they are weighted.
-        return _fit_elliptical(noise, task, settings)
-    return found
-
-
-def _has_shape(noise: Noise, tuning: Tuning) -> bool:
-    """Tell whether two columns or more are continuous: only there rows form a cloud."""
-    rows, weight = noise.some_rows(MOST_ROWS)
-    columns = noise.standardizer.columns
-    columns = columns[some_columns(columns.size)]
-    return judged_columns(rows[:, columns], weight, tuning).size > 1
-
-
-def _is_correlated(noise: Noise, tuning: Tuning) -> bool:
-    """Tell whether the bulk of the rows is correlated, on some rows and columns.
-
-    Rows so few that four deviations of a variance hide the excess are taken to be.
-    """
-    rows, weight = noise.some_rows(MOST_ROWS)
-    columns = noise.standardizer.columns
-    if columns.size > 1 and 4.0 * np.sqrt(2.0 / weight.sum()) > tuning.correlated - 1.0:
-        return True
-    columns = columns[some_columns(columns.size)]
-    return bulk_excess(rows[:, columns], weight, tuning) > 1.0
-
-
-def _fit_elliptical(noise: Noise, task: Task, settings: Settings) -> Fit:
-    """Fit a mean to rows of unknown covariance."""
-    n, columns = len(noise.sample_weight), noise.standardizer.columns
-    d = columns.size
-    rows, weight = noise.some_rows(max(MOST_ROWS, _VALUES_TO_JUDGE // columns.size))
-    rows = rows[:, columns]
-    if task.is_sparse and columns.size > settings.tuning.fewest_columns:
-        rows = rows / noise.standardizer.scale
-        count = task.n_nonzero[0] if task.n_nonzero else None
-        some, judged = judge_on_features(rows, weight, count, settings.bound, settings.tuning)
-        # Judged in units of the noise; scores are of rows in those of the user.
-        judged = judged.in_units(noise.standardizer.scale[some])
-        columns = columns[some]
-    else:
-        judged = judge_rows(rows, weight, settings.bound, settings.tuning)
-    judged = replace(judged, columns=columns[judged.columns])
-    score = EllipticalScore.of(noise.standardizer, judged)
-    if len(weight) == n:
-        clean, scores = judged.clean, -judged.severity
-    else:
-        scores = noise.rows.map(score)
-        clean = noise.rows.map(score.clean)
-    values = noise.sample_weight * clean
-    values /= values.sum()
-    noise = noise.without(np.flatnonzero(values == 0.0))
-    objective = MomentObjective(noise.samples, _norm(task, (1,)), True)
-    problem = Problem(objective, noise.sample_weight, noise.pruned, 3.0, d, settings.tuning)
-    weights = Weights.untouched(values, d)
-    trusted = float(judged.severity[judged.clean >= 0.5].max(initial=0.0))
-    found = Found(weights, trusted, Form.zero(d), Status.REACHED, ())
-    removed = problem.removed(values)
-    certificate = Certificate(
-        trusted,
-        NoiseFloor(1.0, 1.0),
-        0.0,
-        0.0,
-        removed,
-        max(removed, 0.0 if settings.contamination is None else settings.contamination),
-        Status.REACHED,
-        noise="elliptical",
-        far=judged.far,
-        apart=judged.apart,
-    )
-    return Fit(noise, problem, found, certificate, score, scores, np.empty((d, 0)))
+    weights = solution.found.weights
+    unexplained = weights.moved or solution.found.status is Status.STALLED
+    if may_correlate and unexplained and not weights.groups:
+        # White noise explains the rows only without some that no group of outliers accounts for, as
+        # it would correlated ones; or not at all.
+        return fit_elliptical(noise, task, settings)
+    return _finished(solution, task, counts, settings)
 
 
 class _Attempt:
@@ -298,14 +147,18 @@ class _Attempt:
     ) -> None:
         self._noise, self._task, self._settings = noise, task, settings
         self._counts, self._callback = counts, callback
-        self._part, samples = _coordinates(noise, task)
+        self._part, samples = coordinates(noise, task)
         self._reader = _reader(noise, self._part, task, counts, settings.tuning)
-        norm = _norm(task, counts) if self._reader is None else self._reader.residual_norm
+        norm = (
+            task.norm(counts[0] if counts else 1)
+            if self._reader is None
+            else self._reader.residual_norm
+        )
         self._problem = Problem(
             MomentObjective(samples, norm, task.centred),
             noise.sample_weight,
             noise.pruned,
-            typical_kurtosis(noise.samples, _untouched(noise)),
+            typical_kurtosis(noise.samples, noise.untouched),
             noise.samples.n_features,
             settings.tuning,
         )
@@ -464,32 +317,6 @@ def _seen_by(problem: Problem, found: Found) -> Found:
     return replace(found, value=seen.value, form=seen.form, status=status)
 
 
-def _coordinates(noise: Noise, task: Task) -> tuple[Part, Samples]:
-    """Return coordinates for the problem that are no more than it needs.
-
-    For dense components a basis of the span of the rows, where they are fewer than the columns; for
-    sparse ones the columns of most energy, where there are too many for a matrix over all pairs.
-    """
-    samples, d = noise.samples, noise.samples.n_features
-    if task.n_components and not task.is_sparse and d > samples.n_samples:
-        held, basis = in_span(in_memory(samples), noise.sample_weight)
-        return Part(d, basis=basis), held
-    if task.n_components and task.is_sparse and d > _SCREEN_ABOVE:
-        weights = _untouched(noise)
-        if samples.n_samples <= _ENERGY_ROWS:
-            energy = column_energy(in_memory(samples), weights)
-        else:
-            energy = samples.variances(weights)
-        columns = np.sort(np.argsort(-energy, kind="stable")[:_SCREENED])
-        return Part(d, columns=columns), samples.columns(columns)
-    return Part(d), samples.at_hand() if task.n_components else samples
-
-
-def _norm(task: Task, counts: tuple[int, ...]) -> Norm:
-    """Return the norm of a mean."""
-    return RowwiseLargest(counts[0]) if task.is_sparse else KyFan(1)
-
-
 def _reader(
     noise: Noise, part: Part, task: Task, counts: tuple[int, ...], tuning: Tuning
 ) -> Reader | None:
@@ -519,8 +346,8 @@ def _first_counts(noise: Noise, task: Task, settings: Settings) -> tuple[int, ..
     if task.n_nonzero and not counted_anyway:
         return tuple(min(k, d) for k in task.n_nonzero)
     if task.n_components:
-        samples = _coordinates(noise, task)[1]
-        weights = _untouched(noise)
+        samples = coordinates(noise, task)[1]
+        weights = noise.untouched
         excess = as_array(samples.moment(weights, centred=task.centred, reference=1.0))
         n = float(noise.sample_weight.sum())
         return count_significant(excess, samples, noise.kept, task.n_components, n)
@@ -578,18 +405,15 @@ def _better_units(solution: _Solution, settings: Settings) -> Array | None:
         return np.asarray(level) if off else None
     if not (isinstance(settings.scale, str) and settings.scale == "auto"):
         return None
-    if np.all(noise.standardizer.scale == 1.0):
-        # Data taken to be of unit noise is so if the typical one of some columns is, within three
-        # deviations of a variance.
-        d = noise.samples.n_features
-        some = noise.samples.variances(weights, np.arange(0, d, max(1, d // 256)))
-        room = 3.0 * np.sqrt(max(problem.kurtosis - 1.0, 0.5) / problem.n_effective(weights))
-        if np.median(np.abs(some - 1.0)) <= 0.1 + room:
-            return None
-    variances = noise.samples.variances(weights)
+    factor = np.sqrt(noise.samples.variances(weights))
+    # A deviation beyond what the typical column and the error of a robust scale explain is one of
+    # outliers that are still there: adopted, it would hide them for good.
+    error = MAD_ERROR / np.sqrt(problem.n_effective(weights))
+    most = float(np.median(factor)) * np.exp(largest_of(factor.size) * error)
+    factor = np.minimum(np.where(factor > 0, factor, 1.0), most if most > 0.0 else np.inf)
     # Six digits are more than a scale is known to; the rest is the order of summation, which must
     # not decide what a long descent does.
-    factor = np.array([float(f"{v:.5e}") for v in np.sqrt(np.where(variances > 0, variances, 1.0))])
+    factor = np.array([float(f"{v:.5e}") for v in factor])
     return factor if np.any(np.abs(factor - 1.0) > tuning.units_tolerance) else None
 
 
@@ -612,129 +436,10 @@ def _finished(solution: _Solution, task: Task, counts: tuple[int, ...], settings
     )
     score, scores = score_rows(noise, weights)
     if given and task.n_components:
-        components = _in_features(noise, weights.values, components, task, ())
+        components = in_features(noise, weights.values, components, task, ())
     return Fit(
         noise, problem, replace(found, weights=weights), certificate, score, scores, components
     )
-
-
-def certified(problem: Problem, found: Found, bound: float, noise: str) -> Certificate:
-    """Say how good weights are, from the last survey at them."""
-    objective, weights = problem.objective, found.weights.values
-    subgradient, _ = objective.differentiate(found.form, objective.samples.mean(weights))
-    floor = NoiseFloor(0.0, 0.0) if noise == "other" else problem.floor(weights)
-    return Certificate(
-        objective=found.value,
-        noise_floor=floor,
-        stationarity=stationarity(problem.domain(bound), weights, subgradient),
-        theorem_stationarity=theorem_stationarity(problem.n_effective(weights), bound),
-        removed=problem.removed(weights),
-        contamination_bound=bound,
-        status=found.status,
-        noise=noise,
-        support_level=found.support_level,
-    )
-
-
-def weighted_covariance(found: Fit) -> Array:
-    """Return the covariance of the columns that vary under the weights found, in the units of X.
-
-    Unbiased for equal weights, where the effective number n of rows is their number: n / (n - 1).
-    """
-    noise, weights = found.noise, found.weights
-    moment = as_array(noise.samples.moment(weights, centred=True))
-    back = noise.standardizer.to_features
-    scale = noise.standardizer.scale
-    with np.errstate(over="ignore"):
-        moment = back(back(moment).T) * scale * scale[:, None]
-    n = found.problem.n_effective(weights)
-    return np.asarray(moment * (n / max(n - 1.0, 1.0)))
-
-
-def _looks_white(noise: Noise, task: Task, settings: Settings) -> bool:
-    """Tell whether the noise beside the components could be white."""
-    if noise.varying.size == 0:
-        raise ValueError(
-            "X: all rows are equal, so there is no direction of variance; "
-            "principal components need at least two different rows"
-        )
-    _, samples = _coordinates(noise, replace(task, n_nonzero=None))
-    pooled = as_array(samples.moment(_untouched(noise), centred=task.centred))
-    n, d = float(noise.sample_weight.sum()), noise.samples.n_features
-    return is_white(pooled, n, d, task.n_components, settings.tuning.white_excess)
-
-
-def _fit_by_volume(noise: Noise, task: Task, settings: Settings) -> Fit:
-    """Fit components to rows whose noise is not white: the weights of least volume."""
-    part, samples = _coordinates(noise, replace(task, n_nonzero=None))
-    r = min(task.n_components, samples.n_features)
-    objective = MomentObjective(samples, KyFan(r), task.centred, 0.0)
-    problem = Problem(
-        objective, noise.sample_weight, noise.pruned, 3.0, samples.n_features, settings.tuning
-    )
-    bound = settings.bound
-    if settings.contamination is None:
-        bound = max(settings.tuning.volume_bound, problem.removed(problem.untouched))
-    least = least_volume(problem, r, bound)
-    if settings.contamination is None:
-        bound = min(max(share_beyond(problem, least), problem.removed(problem.untouched)), bound)
-        least = least_volume(problem, r, bound)
-    leading = part.lift(least.leading)
-    components = leading[:, :r]
-    if task.n_nonzero is not None and settings.covariance is None:
-        components = _sparse_components(noise, components, least.weights, task)
-    elif settings.covariance is not None:
-        counts = tuple(effective_entries(column) for column in components.T)
-        components = _in_features(noise, least.weights, components, task, counts)
-    distances = distances_for(noise.samples, least.weights, leading, task.centred, noise.kept)
-    score = DistanceScore(noise.standardizer, distances)
-    evaluation = objective.evaluate(least.weights)
-    weights = Weights.untouched(least.weights, noise.samples.n_features)
-    trace = tuple(Iterate(i, evaluation.value, 0.0, True) for i in range(least.n_iter))
-    found = Found(weights, evaluation.value, evaluation.form, Status.STATIONARY, trace)
-    certificate = certified(problem, found, bound, "other")
-    scores = noise.rows.map(score)
-    return Fit(noise, problem, found, certificate, score, scores, components)
-
-
-def _in_features(
-    noise: Noise, weights: Array, found: Array, task: Task, counts: tuple[int, ...]
-) -> Array:
-    """Return components of the features in place of those of the whitened rows.
-
-    ``counts`` are the entries of each where they are to be found and noise does not tell them.
-    """
-    whitener = noise.standardizer.whitener
-    assert whitener is not None
-    matrix = noise.samples.moment(weights, centred=task.centred, reference=1.0)
-    beyond = Beyond(whitener, noise.standardizer.scale)
-    dense = beyond.dense(matrix, found)
-    if task.n_nonzero is None:
-        return dense
-    d = noise.samples.n_features
-    if task.n_nonzero:
-        counts = tuple(min(k, d) for k in task.n_nonzero)
-    elif counts:
-        counts = tuple(effective_entries(column) for column in dense.T)
-    n_effective = 1.0 / float(np.sum(weights**2 / noise.sample_weight))
-    limit = largest_of(d) / float(np.sqrt(n_effective))
-    return beyond.sparse(matrix.restrict(np.arange(d)), found, counts, limit)
-
-
-def _sparse_components(noise: Noise, dense: Array, weights: Array, task: Task) -> Array:
-    """Return sparse components of the weighted covariance, started from the dense ones."""
-    part, samples = _coordinates(noise, task)
-    counts = task.n_nonzero or tuple(effective_entries(column) for column in dense.T)
-    counts = tuple(min(k, samples.n_features) for k in counts)
-    array = as_array(samples.moment(weights, centred=task.centred))
-    # Scaled to a top eigenvalue of one: the shift of the power iteration is then small beside it.
-    scale = max(float(np.abs(np.diagonal(array)).max()), np.finfo(float).tiny)
-    return part.lift(SparseReader(counts).best(array / scale))
-
-
-def _untouched(noise: Noise) -> Array:
-    """Return the weights before any evidence: pruned rows have none."""
-    return np.asarray(noise.kept / noise.kept.sum())
 
 
 def _excess(problem: Problem, weights: Array) -> Array:

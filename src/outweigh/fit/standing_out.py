@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from outweigh.fit.columns import column_quantiles
+from outweigh.fit.columns import column_quantiles, largest_of
 from outweigh.fit.elliptical import Elliptical, judge_rows
-from outweigh.fit.readers import largest_of
 from outweigh.fit.tuning import Tuning
 from outweigh.protocols import Array, Indices
 

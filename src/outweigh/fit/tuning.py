@@ -64,9 +64,6 @@ class Tuning:
         How often a fit is made again in better units or with a better count, the first included.
     far
         A row is beyond reach this many deviations of the distances beyond their median.
-    unit_factor, unit_columns
-        A column may be of unit noise where its robust scales are within this factor of one, and
-        columns are left alone where this share of them may be.
     candidates
         Sparse or dense directions looked at beyond the components asked for.
     bulk
@@ -105,10 +102,8 @@ class Tuning:
     patience: int = _rule(5, off=10**9)
     units_tolerance: float = _rule(0.03, off=math.inf)
     count_tolerance: float = _rule(0.2, off=0.0)
-    attempts: int = _rule(2, off=1)
+    attempts: int = _rule(3, off=1)
     far: float = _rule(10.0, off=0.0)
-    unit_factor: float = _rule(2.0, off=1.1)
-    unit_columns: float = _rule(0.9, off=1.0)
     candidates: int = _rule(3, off=0)
     bulk: float = _rule(0.5, off=1e-9)
     white_excess: float = _rule(2.0, off=math.inf)

@@ -10,17 +10,36 @@ judged by their distance from the subspace.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from outweigh.fit.beyond import in_features
+from outweigh.fit.certificate import certified
 from outweigh.fit.columns import weighted_quantile
-from outweigh.fit.distances import distances_for
+from outweigh.fit.distances import DistanceScore, distances_for
+from outweigh.fit.noise import Noise
 from outweigh.fit.problem import Problem
+from outweigh.fit.readers import SparseReader, effective_entries, is_white
+from outweigh.fit.result import Fit
+from outweigh.fit.search import Found, Weights
+from outweigh.fit.task import Settings, Task
+from outweigh.fit.workspace import coordinates
+from outweigh.norms import KyFan
+from outweigh.objectives import MomentObjective
 from outweigh.optimise.capped_simplex import CappedSimplex
-from outweigh.protocols import Array, Samples
+from outweigh.optimise.descent import Iterate
+from outweigh.protocols import Array, Samples, Status
+from outweigh.samples.matrices import as_array
 
-__all__ = ["LeastVolume", "least_volume", "n_leading", "share_beyond"]
+__all__ = [
+    "LeastVolume",
+    "fit_by_volume",
+    "least_volume",
+    "looks_white",
+    "n_leading",
+    "share_beyond",
+]
 
 # With ten rows for each direction all are used; else the leading ones, at five rows for each.
 _ROWS_FOR_ALL, _ROWS_PER_DIRECTION = 10, 5
@@ -43,6 +62,47 @@ class LeastVolume:
     weights: Array
     leading: Array
     n_iter: int
+
+
+def looks_white(noise: Noise, task: Task, settings: Settings) -> bool:
+    """Tell whether the noise beside the components could be white."""
+    _, samples = coordinates(noise, replace(task, n_nonzero=None))
+    pooled = as_array(samples.moment(noise.untouched, centred=task.centred))
+    n, d = float(noise.sample_weight.sum()), noise.samples.n_features
+    return is_white(pooled, n, d, task.n_components, settings.tuning.white_excess)
+
+
+def fit_by_volume(noise: Noise, task: Task, settings: Settings) -> Fit:
+    """Fit components to rows whose noise is not white: the weights of least volume."""
+    part, samples = coordinates(noise, replace(task, n_nonzero=None))
+    r = min(task.n_components, samples.n_features)
+    objective = MomentObjective(samples, KyFan(r), task.centred, 0.0)
+    problem = Problem(
+        objective, noise.sample_weight, noise.pruned, 3.0, samples.n_features, settings.tuning
+    )
+    bound = settings.bound
+    if settings.contamination is None:
+        bound = max(settings.tuning.volume_bound, problem.removed(problem.untouched))
+    least = least_volume(problem, r, bound)
+    if settings.contamination is None:
+        bound = min(max(share_beyond(problem, least), problem.removed(problem.untouched)), bound)
+        least = least_volume(problem, r, bound)
+    leading = part.lift(least.leading)
+    components = leading[:, :r]
+    if task.n_nonzero is not None and settings.covariance is None:
+        components = _sparse_components(noise, components, least.weights, task)
+    elif settings.covariance is not None:
+        counts = tuple(effective_entries(column) for column in components.T)
+        components = in_features(noise, least.weights, components, task, counts)
+    distances = distances_for(noise.samples, least.weights, leading, task.centred, noise.kept)
+    score = DistanceScore(noise.standardizer, distances)
+    evaluation = objective.evaluate(least.weights)
+    weights = Weights.untouched(least.weights, noise.samples.n_features)
+    trace = tuple(Iterate(i, evaluation.value, 0.0, True) for i in range(least.n_iter))
+    found = Found(weights, evaluation.value, evaluation.form, Status.STATIONARY, trace)
+    certificate = certified(problem, found, bound, "other")
+    scores = noise.rows.map(score)
+    return Fit(noise, problem, found, certificate, score, scores, components)
 
 
 def least_volume(problem: Problem, n_components: int, bound: float) -> LeastVolume:
@@ -157,3 +217,14 @@ def _spectrum(samples: Samples, weights: Array, centred: bool) -> tuple[Array, A
     matrix = samples.moment(weights, centred=centred)
     values, vectors = np.linalg.eigh(matrix.restrict(np.arange(matrix.n_features)))
     return values[::-1], vectors[:, ::-1]
+
+
+def _sparse_components(noise: Noise, dense: Array, weights: Array, task: Task) -> Array:
+    """Return sparse components of the weighted covariance, started from the dense ones."""
+    part, samples = coordinates(noise, task)
+    counts = task.n_nonzero or tuple(effective_entries(column) for column in dense.T)
+    counts = tuple(min(k, samples.n_features) for k in counts)
+    array = as_array(samples.moment(weights, centred=task.centred))
+    # Scaled to a top eigenvalue of one: the shift of the power iteration is then small beside it.
+    scale = max(float(np.abs(np.diagonal(array)).max()), np.finfo(float).tiny)
+    return part.lift(SparseReader(counts).best(array / scale))

@@ -15,15 +15,17 @@ from typing import Protocol
 import numpy as np
 from scipy.special import gammainccinv
 
+from outweigh.fit.noise import Noise
 from outweigh.fit.problem import Problem
+from outweigh.fit.task import Task
 from outweigh.forms import Form
 from outweigh.norms import KyFan
 from outweigh.norms.spectral import largest_eigenpairs
 from outweigh.objectives import MomentObjective
-from outweigh.protocols import Array, Indices, MomentMatrix, Survey
-from outweigh.samples.dense import DenseSamples
+from outweigh.protocols import Array, Indices, MomentMatrix, Samples, Survey
+from outweigh.samples.dense import DenseSamples, column_energy, in_memory, in_span
 
-__all__ = ["Basis", "Columns", "Everything", "Part", "Workspace", "workspace_for"]
+__all__ = ["Basis", "Columns", "Everything", "Part", "Workspace", "coordinates", "workspace_for"]
 
 # Noise exceeds what counts as evidence in one sample of twenty.
 _BY_CHANCE = 0.05
@@ -34,6 +36,9 @@ _PAIRS = 32
 _MOST_DIRECTIONS = 96
 # A direction that lies in a span but for this length adds nothing but rounding.
 _ROUNDING_LENGTH = 0.03
+# Sparse components are sought among the columns of most energy when there are more than these.
+_SCREEN_ABOVE, _SCREENED = 3000, 1500
+_ENERGY_ROWS = 2000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -318,3 +323,24 @@ def _outside(basis: Array, vectors: Array) -> tuple[Array, Array]:
     left -= basis @ (basis.T @ left)
     directions, lengths, _ = np.linalg.svd(left, full_matrices=False)
     return directions, lengths
+
+
+def coordinates(noise: Noise, task: Task) -> tuple[Part, Samples]:
+    """Return coordinates for the problem that are no more than it needs.
+
+    For dense components a basis of the span of the rows, where they are fewer than the columns; for
+    sparse ones the columns of most energy, where there are too many for a matrix over all pairs.
+    """
+    samples, d = noise.samples, noise.samples.n_features
+    if task.n_components and not task.is_sparse and d > samples.n_samples:
+        held, basis = in_span(in_memory(samples), noise.sample_weight)
+        return Part(d, basis=basis), held
+    if task.n_components and task.is_sparse and d > _SCREEN_ABOVE:
+        weights = noise.untouched
+        if samples.n_samples <= _ENERGY_ROWS:
+            energy = column_energy(in_memory(samples), weights)
+        else:
+            energy = samples.variances(weights)
+        columns = np.sort(np.argsort(-energy, kind="stable")[:_SCREENED])
+        return Part(d, columns=columns), samples.columns(columns)
+    return Part(d), samples.at_hand() if task.n_components else samples

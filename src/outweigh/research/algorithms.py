@@ -12,12 +12,14 @@ import math
 
 import numpy as np
 
+from outweigh.fit.certificate import certified
 from outweigh.fit.noise import Noise, Standardizer, pruning_radius_sq
 from outweigh.fit.problem import Problem
 from outweigh.fit.readers import DenseReader, SparseReader
-from outweigh.fit.road import Fit, Settings, Task, certified
+from outweigh.fit.result import Fit
 from outweigh.fit.score import score_rows
 from outweigh.fit.search import Found, Weights
+from outweigh.fit.task import Settings, Task
 from outweigh.norms import KyFan, RowwiseLargest
 from outweigh.norms.spectral import largest_eigenpairs
 from outweigh.objectives import MomentObjective
@@ -51,7 +53,7 @@ def fit_paper(
     contamination = settings.contamination
     if contamination is None:
         raise ValueError('contamination="auto": solver="paper" needs a number; give one')
-    if settings.scale is not None or settings.covariance is not None:
+    if settings.scale is not None or not settings.is_white:
         raise ValueError(
             'scale, covariance: solver="paper" takes X as it is; pass scale=None, covariance=None '
             "and bring X to unit noise beforehand"

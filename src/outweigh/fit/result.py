@@ -1,0 +1,65 @@
+"""What a fit ends with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from outweigh.fit.certificate import Certificate
+from outweigh.fit.distances import DistanceScore
+from outweigh.fit.noise import Noise
+from outweigh.fit.problem import Problem
+from outweigh.fit.score import EllipticalScore, RowScore
+from outweigh.fit.search import Found
+from outweigh.protocols import Array
+from outweigh.samples.matrices import as_array
+
+__all__ = ["Fit"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fit:
+    """What a fit ends with.
+
+    Attributes
+    ----------
+    noise : Noise
+    problem : Problem
+        The objective that the weights were searched for last, on all features.
+    found : Found
+        The weights, with forces and groups in the coordinates of ``noise.samples``.
+    certificate : Certificate
+    score : RowScore, DistanceScore or EllipticalScore
+    scores : ndarray of shape (n,)
+        Of the rows of the fit.
+    components : ndarray of shape (d, r)
+        In units of the noise, columns of unit length; r is 0 for a mean.
+    """
+
+    noise: Noise
+    problem: Problem
+    found: Found
+    certificate: Certificate
+    score: RowScore | DistanceScore | EllipticalScore
+    scores: Array
+    components: Array
+
+    @property
+    def weights(self) -> Array:
+        """The weight of each row."""
+        return self.found.weights.values
+
+    def covariance(self) -> Array:
+        """Return the covariance of the columns that vary under the weights, in the units of X.
+
+        Unbiased for equal weights: n / (n - 1), n the effective number of rows.
+        """
+        noise, weights = self.noise, self.weights
+        moment = as_array(noise.samples.moment(weights, centred=True))
+        back = noise.standardizer.to_features
+        scale = noise.standardizer.scale
+        with np.errstate(over="ignore"):
+            moment = back(back(moment).T) * scale * scale[:, None]
+        n = self.problem.n_effective(weights)
+        return np.asarray(moment * (n / max(n - 1.0, 1.0)))

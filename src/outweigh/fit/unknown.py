@@ -1,0 +1,95 @@
+"""Means of rows of unknown covariance: whether rows are such, and the fit to them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from outweigh.fit.certificate import Certificate
+from outweigh.fit.elliptical import judge_rows
+from outweigh.fit.marginals import judged_columns
+from outweigh.fit.noise import Noise
+from outweigh.fit.problem import Problem
+from outweigh.fit.result import Fit
+from outweigh.fit.score import EllipticalScore
+from outweigh.fit.search import Found, Weights
+from outweigh.fit.standing_out import judge_on_features
+from outweigh.fit.task import Settings, Task
+from outweigh.fit.tuning import Tuning
+from outweigh.fit.whiteness import MOST_ROWS, bulk_excess, some_columns
+from outweigh.forms import Form
+from outweigh.norms.floor import NoiseFloor
+from outweigh.objectives import MomentObjective
+from outweigh.optimise.descent import Iterate
+from outweigh.protocols import Status
+
+# Rows of unknown covariance are judged on a sample of no more values than this.
+_VALUES_TO_JUDGE = 20_000_000
+
+
+def is_correlated(noise: Noise, tuning: Tuning) -> bool:
+    """Tell whether the bulk of the rows is correlated, on some rows and columns.
+
+    Rows so few that four deviations of a variance hide the excess are taken to be.
+    """
+    rows, weight = noise.some_rows(MOST_ROWS)
+    columns = noise.standardizer.columns
+    if columns.size > 1 and 4.0 * np.sqrt(2.0 / weight.sum()) > tuning.correlated - 1.0:
+        return True
+    columns = columns[some_columns(columns.size)]
+    return bulk_excess(rows[:, columns], weight, tuning) > 1.0
+
+
+def has_shape(noise: Noise, tuning: Tuning) -> bool:
+    """Tell whether two columns or more are continuous: only there rows form a cloud."""
+    rows, weight = noise.some_rows(MOST_ROWS)
+    columns = noise.standardizer.columns
+    columns = columns[some_columns(columns.size)]
+    return judged_columns(rows[:, columns], weight, tuning).size > 1
+
+
+def fit_elliptical(noise: Noise, task: Task, settings: Settings) -> Fit:
+    """Fit a mean to rows of unknown covariance."""
+    n, columns = len(noise.sample_weight), noise.standardizer.columns
+    d = columns.size
+    rows, weight = noise.some_rows(max(MOST_ROWS, _VALUES_TO_JUDGE // columns.size))
+    rows = rows[:, columns]
+    if task.is_sparse and columns.size > settings.tuning.fewest_columns:
+        rows = rows / noise.standardizer.scale
+        count = task.n_nonzero[0] if task.n_nonzero else None
+        some, judged = judge_on_features(rows, weight, count, settings.bound, settings.tuning)
+        # Judged in units of the noise; scores are of rows in those of the user.
+        judged = judged.in_units(noise.standardizer.scale[some])
+        columns = columns[some]
+    else:
+        judged = judge_rows(rows, weight, settings.bound, settings.tuning)
+    judged = replace(judged, columns=columns[judged.columns])
+    score = EllipticalScore.of(noise.standardizer, judged)
+    if len(weight) == n:
+        clean, scores = judged.clean, -judged.severity
+    else:
+        scores = noise.rows.map(score)
+        clean = noise.rows.map(score.clean)
+    values = noise.sample_weight * clean
+    values /= values.sum()
+    noise = noise.without(np.flatnonzero(values == 0.0))
+    objective = MomentObjective(noise.samples, task.norm(1), True)
+    problem = Problem(objective, noise.sample_weight, noise.pruned, 3.0, d, settings.tuning)
+    weights = Weights.untouched(values, d)
+    trusted = float(judged.severity[judged.clean >= 0.5].max(initial=0.0))
+    found = Found(weights, trusted, Form.zero(d), Status.REACHED, (Iterate(0, trusted, 0.0, True),))
+    removed = problem.removed(values)
+    certificate = Certificate(
+        trusted,
+        NoiseFloor(1.0, 1.0),
+        0.0,
+        0.0,
+        removed,
+        max(removed, 0.0 if settings.contamination is None else settings.contamination),
+        Status.REACHED,
+        noise="elliptical",
+        far=judged.far,
+        apart=judged.apart,
+    )
+    return Fit(noise, problem, found, certificate, score, scores, np.empty((d, 0)))
