@@ -120,9 +120,13 @@ def judge_rows(X: Array, sample_weight: Array, bound: float, tuning: Tuning) -> 
     tuning : Tuning
     """
     columns = judged_columns(X, sample_weight, tuning)
-    columns = columns if columns.size else np.arange(X.shape[1])
-    X = X[:, columns]
     everything = np.ones(len(X), dtype=np.bool_)
+    if columns.size == 0:
+        # Groups of few values are no outliers; what is far from all others still is.
+        columns = np.arange(X.shape[1])
+        form = marginals(X, sample_weight, everything, straighten=False)
+        return _Judgement(form.apply(X), sample_weight, bound, tuning).judge(columns, form, [])
+    X = X[:, columns]
     form = marginals(X, sample_weight, everything, straighten=False)
     apart = set_apart(form.apply(X), sample_weight, bound, tuning)
     # Skewness is read off the bulk alone: a group at one side would look like it.
@@ -142,6 +146,8 @@ class _Judgement:
         self.shrink = self.n < tuning.rows_per_feature * self.d
         # Of all clean rows of a table, none is beyond the cut in 19 of 20 tables.
         self.level = 0.05 / self.n
+        # The probability beyond which clean rows are of a second radial group, where there is one.
+        self.parting = 0.0
         self.entries = Z
         self.basis: Array | None = None
         # The shape of the radial law, where the first look at the core or all rows told it.
@@ -218,11 +224,21 @@ class _Judgement:
         trusted = clean >= 0.5
         scatter = self.scatter(np.where(trusted, clean * self.weight, 0.0))
         squared = scatter.distances(self.Z, trusted)
-        return (
-            scatter,
-            squared,
-            self.law(squared, scatter.count, self.removed(clean)).beyond(self.level),
-        )
+        law = self.law(squared, scatter.count, self.removed(clean))
+        return scatter, squared, law.beyond(self.discovered(law, squared))
+
+    def discovered(self, law: RadialLaw, squared: Array) -> float:
+        """Return the probability beyond which clean rows are taken for far ones.
+
+        So that of all rows taken for far a twentieth is expected to be clean (Benjamini and
+        Hochberg, 1995): where no row is far, none is in 19 of 20 tables; where many are, more is
+        known of where they begin.
+        """
+        chance = law.exceeded(squared)
+        order = np.argsort(chance, kind="stable")
+        levels = self.level * np.maximum(np.cumsum(self.weight[order]), 1.0)
+        far = np.flatnonzero(chance[order] <= levels)
+        return max(float(levels[far[-1]]) if far.size else self.level, self.parting)
 
     # ---- the core
 
@@ -324,8 +340,8 @@ class _Judgement:
         parted = valley(logs, self.weight[left], minor) <= self.tuning.valley
         if parted and group.gain >= 1.5 * np.log(self.n):
             # Cut where a row is as likely of the group as of the bulk.
-            self.level = max(self.level, float(law.exceeded(np.array(group.parting))))
-            return np.asarray(far | (squared > law.beyond(self.level)))
+            self.parting = float(law.exceeded(np.array(group.parting)))
+            return np.asarray(far | (squared > law.beyond(max(self.level, self.parting))))
         # Three parameters more (Akaike). A bulk that is not Gaussian need not be elliptical either:
         # its far rows count only if they stand apart.
         if not many or (self.gaussian and group.gain >= 3.0):

@@ -30,7 +30,7 @@ from outweigh.fit.score import score_rows
 from outweigh.fit.search import Found, Search, Weights
 from outweigh.fit.task import Settings, Task
 from outweigh.fit.tuning import Tuning
-from outweigh.fit.unknown import fit_elliptical, has_shape, is_correlated
+from outweigh.fit.unknown import fit_elliptical, is_correlated
 from outweigh.fit.volume import fit_by_volume, looks_white
 from outweigh.fit.workspace import Everything, Part, Workspace, coordinates, workspace_for
 from outweigh.norms import KyFan
@@ -98,7 +98,6 @@ def fit(
     if task.n_components and not (settings.is_white or looks_white(noise, task, settings)):
         return fit_by_volume(noise, task, settings)
     may_correlate = settings.find_covariance and not task.n_components
-    may_correlate = may_correlate and has_shape(noise, settings.tuning)
     if may_correlate and is_correlated(noise, settings.tuning):
         return fit_elliptical(noise, task, settings)
     counts = _first_counts(noise, task, settings)
@@ -115,13 +114,22 @@ def fit(
             break
         counts = counted
         noise = noise if factor is None else noise.rescaled(factor)
-    weights = solution.found.weights
-    unexplained = weights.moved or solution.found.status is Status.STALLED
-    if may_correlate and unexplained and not weights.groups:
-        # White noise explains the rows only without some that no group of outliers accounts for, as
-        # it would correlated ones; or not at all.
+    if may_correlate and not _explains(solution, settings.tuning):
         return fit_elliptical(noise, task, settings)
     return _finished(solution, task, counts, settings)
+
+
+def _explains(solution: _Solution, tuning: Tuning) -> bool:
+    """Tell whether white noise explains the rows, with the outliers that were found in it.
+
+    Not where rows were removed that no group of outliers accounts for, as they would be of
+    correlated rows; nor where those that are left are far from clean.
+    """
+    found, weights = solution.found, solution.found.weights
+    if weights.moved and not weights.groups:
+        return False
+    level = solution.problem.floor(weights.values).clean
+    return found.status is not Status.STALLED or found.value <= tuning.correlated * level
 
 
 class _Attempt:

@@ -75,7 +75,8 @@ class Tuning:
         Rows are correlated where the bulk along an axis varies by this factor more than the edge of
         white noise, if there are signs of outliers along it: white rows under all attacks of the
         library show at most 1.45 (shares to 0.3, 300x10 to 5000x300), series, factors and blocks of
-        correlation 0.6 at least 1.9.
+        correlation 0.6 at least 1.9. So they are where weights that make white rows clean stall
+        this factor above the clean level.
     few_values
         A column of at most this many values that count is not continuous: its groups are no
         outliers.
