@@ -8,6 +8,7 @@ import sys
 STUDIES = (
     "means",
     "overlap",
+    "gauntlet",
     "speed",
     "peers",
     "ablation",

@@ -1,4 +1,4 @@
-"""One fit of a mean against the oracle: ratio of errors, verdict, cost."""
+"""One fit against the oracle: ratio of errors, verdict, cost."""
 
 from __future__ import annotations
 
@@ -31,22 +31,25 @@ def oracle_error(sample: Sample, k: int | None) -> float:
 
 
 def measure(model: Any, sample: Sample, k: int | None) -> dict[str, Any]:
-    """Fit and return its error over the oracle's, its verdict, and what it cost.
+    """Fit a mean and return its error over the oracle's, its verdict, and what it cost."""
+    facts = fitted(model, sample.X)
+    error = float(np.linalg.norm(model.location_ - sample.truth))
+    return {"ratio": error / oracle_error(sample, k), "error": error, **facts}
 
-    Warnings of the fit are kept silent: what they say is in the verdict.
+
+def fitted(model: Any, X: np.ndarray) -> dict[str, Any]:
+    """Fit and return the verdict of the fit, the share it removed, and what it cost.
+
+    Its warnings are kept silent: what they say is in the verdict.
     """
     start = time.process_time()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        model.fit(sample.X)
-    seconds = time.process_time() - start
-    error = float(np.linalg.norm(model.location_ - sample.truth))
+        model.fit(X)
     return {
-        "ratio": error / oracle_error(sample, k),
-        "error": error,
         "clean": bool(model.certificate_.clean),
         "verdict": model.certificate_.verdict,
         "removed": float(model.contamination_),
-        "seconds": seconds,
+        "seconds": time.process_time() - start,
         "evaluations": int(model.n_iter_),
     }

@@ -250,10 +250,11 @@ BREAKDOWNS: dict[str, tuple[Sequence[Any], Callable[[Record], Any]]] = {
 }
 
 
-def breakdown(records: Sequence[Record]) -> list[Line]:
-    """Return the summary of all fits and of the parts of each breakdown."""
+def breakdown(records: Sequence[Record], *titles: str) -> list[Line]:
+    """Return the summary of all fits and of the parts of some breakdowns."""
     lines = [summary("**all**", records)]
-    for title, (values, value_of) in BREAKDOWNS.items():
+    for title in titles:
+        values, value_of = BREAKDOWNS[title]
         for value in values:
             part = [r for r in records if value_of(r) == value]
             lines.append(summary(f"{title}: {value}", part))
@@ -311,7 +312,8 @@ def compare(before: Sequence[Record], after: Sequence[Record]) -> str:
 
 def report_grid(records: Sequence[Record], name: str) -> None:
     """Print the summary, its breakdowns and the worst cases."""
-    show(name, breakdown(records))
+    show(name, breakdown(records, "kind", "told", "estimator", "law", "size"))
+    show(f"{name}-attacks", breakdown(records, "attack"))
     print(f"\nworst visible\n{format_lines(worst(records))}\n\n{cost(records)}")
 
 

@@ -11,10 +11,11 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from benchmarks import overlap
+from benchmarks import gauntlet, overlap
 from benchmarks.against_oracle import DECLARED, estimator, measure, oracle_error
 from benchmarks.attacked import ATTACKS, LAWS, OVERLAPPING, UNSEEN, Attacked, Scene, kind_of
 from benchmarks.grid import N_CASES, cases
+from outweigh.adversaries import ADVERSARIES, SPIKE_ADVERSARIES
 
 
 def scene(law="gaussian", n=4000, d=12, k=4, eps=0.2, seed=3) -> Scene:
@@ -142,7 +143,7 @@ def test_the_summary_is_of_visible_fits():
 
 def test_parts_of_a_breakdown_hold_all_fits():
     records = [record(number, 1.0) for number in range(N_CASES)]
-    lines = overlap.breakdown(records)
+    lines = overlap.breakdown(records, *overlap.BREAKDOWNS)
     for title in overlap.BREAKDOWNS:
         part = [line for line in lines if str(line["fits"]).startswith(f"{title}: ")]
         assert sum(int(str(line["visible"]).split()[-1]) for line in part) == N_CASES
@@ -204,3 +205,81 @@ def test_the_named_cases_are_printed(tmp_path, monkeypatch, capsys):
     printed = capsys.readouterr().out
     assert "| quick |" in printed
     assert "| laplace |" in printed
+
+
+def answer(ratio: float, clean: bool, **facts: object) -> gauntlet.Record:
+    about = {"law": "t5", "setting": "auto", "oracle": 0.1, "noise": 0.1}
+    return {**about, "ratio": ratio, "clean": clean, **facts}
+
+
+@pytest.mark.parametrize(
+    ("records", "word"),
+    [
+        ([answer(1.0, True)] * 3, "yes"),
+        ([answer(1.0, False)] * 3, "yes"),
+        ([answer(1.0, True), answer(3.0, False)], "if it is called clean"),
+        ([answer(1.0, True), answer(3.0, True)], "no"),
+        ([answer(1.0, True, oracle=0.5)], "no: the clean rows left mislead too"),
+        ([answer(1.0, True, noise=np.nan)], "yes"),
+    ],
+)
+def test_trust_is_lost_by_answers_that_are_off_and_do_not_say_so(records, word):
+    assert gauntlet.trust(records) == word
+
+
+def test_the_best_baseline_and_the_worst_law_are_named_with_their_medians():
+    records = [
+        answer(1.0, True, baselines={"median": 4.0, "filter": 1.5}),
+        answer(3.0, True, law="uniform", baselines={"median": 4.0, "filter": 1.5}),
+    ]
+    assert gauntlet.best_baseline(records) == "filter 1.50"
+    assert gauntlet.worst_law(records) == "uniform 3"
+
+
+@pytest.mark.parametrize("adversary", [gauntlet.NOBODY, "far_outliers", "spike_and_cluster"])
+def test_a_sample_of_the_gauntlet_is_fitted_in_every_setting(adversary):
+    records = [*gauntlet.run_sample(adversary, "gaussian", (300, 10, 2), 0)]
+    questions = gauntlet.questions(adversary, 2)
+    assert [r["setting"] for r in records] == [*gauntlet.SETTINGS] * len(questions)
+    assert all(0.0 < r["ratio"] < np.inf for r in records)
+    assert all(r["baselines"]["empirical"] > 0.0 for r in records)
+    assert all(q.components == (adversary in SPIKE_ADVERSARIES) for q in questions)
+
+
+def test_a_fit_that_raises_is_counted_as_one_that_is_off(monkeypatch):
+    def fails(model, X):
+        raise ZeroDivisionError("no")
+
+    monkeypatch.setattr(gauntlet, "fitted", fails)
+    records = [*gauntlet.run_sample("far_outliers", "gaussian", (100, 5, 2), 0)]
+    assert {r["raised"] for r in records} == {"ZeroDivisionError('no')"}
+    assert gauntlet.quantile(records, 0.5) == np.inf
+    assert gauntlet.trust(records) == "if it is called clean"
+
+
+def test_units_do_not_change_the_error_of_the_oracle():
+    question = gauntlet.Question(components=False, k=2)
+    sample = gauntlet.draw("far_outliers", "gaussian", (300, 10, 2), 0)
+    units = question.units(10)
+    model = question.robust(0.1).set_params(scale=units).fit(sample.X * units)
+    plain = question.robust(0.1).set_params(scale=None).fit(sample.X)
+    assert question.error(model, sample.truth, units) == pytest.approx(
+        question.error(plain, sample.truth)
+    )
+
+
+def test_the_gauntlet_is_printed(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("benchmarks.tables.RESULTS", tmp_path)
+    monkeypatch.setattr(gauntlet, "SIZES", ((200, 6, 2),))
+    monkeypatch.setattr(gauntlet, "laws_of", lambda adversary: ("gaussian",))
+    gauntlet.main(["--seeds", "1", "--only", "nobody", "tight_cluster"])
+    printed = capsys.readouterr().out
+    assert "| tight_cluster | sparse mean |" in printed
+    assert "| gaussian |" in printed
+    assert "12 fits" in printed
+
+
+def test_every_adversary_runs_the_gauntlet_on_six_laws_or_on_its_own():
+    tried = {name: gauntlet.laws_of(name) for name in ADVERSARIES}
+    assert tried.pop("heavy_tailed") == ("t3",)
+    assert all(len(laws) >= 6 for laws in tried.values())
