@@ -34,6 +34,10 @@ Record = dict[str, Any]
 
 EPS = 0.1
 OFF = 2.0
+# Percent of the fits called clean that may be off where one is to rely on the verdict.
+MOST_WRONG = 5
+# What second moments cannot see.
+UNSEEN = ("tail_flipping", "mimic", "subtractive")
 # Rows, features, nonzero entries of the truth.
 SIZES = ((400, 20, 4), (1000, 60, 6), (5000, 20, 4))
 SETTINGS = ("known", "auto", "units")
@@ -144,9 +148,6 @@ def run_sample(adversary: str, law: str, size: tuple[int, int, int], seed: int) 
             "size": f"{n} x {d}",
             "seed": seed,
             "question": question.name,
-            # What the mean of as many clean rows would be off by.
-            "noise": np.nan if question.components else np.sqrt((question.k or d) / n),
-            "oracle": oracle,
             "baselines": peers,
         }
         for setting in SETTINGS:
@@ -214,19 +215,18 @@ def verdicts(records: Sequence[Record]) -> dict[str, str]:
     }
 
 
-def trust(records: Sequence[Record]) -> str:
-    """Return in words what the fits of an adversary say about the next one.
+def trust(adversary: str, found: Line) -> str:
+    """Return in words what a line of the table says about the next fit.
 
-    Not how good it is on average, but whether an answer that is off says so.
+    Not how good an answer is on average, but whether it can be relied on, and if it cannot,
+    whether it says so.
     """
-    noise = np.array([r["oracle"] / r["noise"] for r in records])
-    if np.median(noise[np.isfinite(noise)] if np.isfinite(noise).any() else [1.0]) > OFF:
-        return "no: the clean rows left mislead too"
-    off = [r for r in records if r["ratio"] > OFF]
-    if len(off) <= 0.05 * len(records):
+    if adversary in UNSEEN:
+        return "no: second moments do not show it"
+    if max(found["auto, 90 %"], found["units, 90 %"]) <= OFF:
         return "yes"
-    silent = sum(r["clean"] for r in off)
-    return "if it is called clean" if silent <= 0.05 * len(records) else "no"
+    wrong = str(found["of these off"]).strip("-%") or "0"
+    return "if it is called clean" if int(wrong) <= MOST_WRONG else "no"
 
 
 def in_setting(records: Sequence[Record], setting: str) -> list[Record]:
@@ -247,13 +247,14 @@ def by_adversary(records: Sequence[Record], names: Sequence[str]) -> list[Line]:
         of_name = [r for r in records if r["adversary"] == name]
         for question in dict.fromkeys(r["question"] for r in of_name):
             part = [r for r in of_name if r["question"] == question]
+            found = line("asked for", question, part)
             lines.append(
                 {
                     "adversary": name,
-                    **line("asked for", question, part),
+                    **found,
                     "worst law, auto": worst_law(in_setting(part, "auto")),
                     "best baseline": best_baseline(in_setting(part, "known")),
-                    "trust": trust(part),
+                    "trust": trust(name, found),
                 }
             )
     return lines
@@ -263,10 +264,6 @@ def by(key: str, records: Sequence[Record], title: str | None = None) -> list[Li
     """Return a line for each value of a fact, in the order in which they came."""
     values = dict.fromkeys(r[key] for r in records)
     return [line(title or key, v, [r for r in records if r[key] == v]) for v in values]
-
-
-# What second moments cannot see would hide how laws and sizes differ.
-UNSEEN = ("tail_flipping", "mimic", "subtractive")
 
 
 def main(argv: list[str]) -> None:
@@ -280,6 +277,7 @@ def main(argv: list[str]) -> None:
     with threadpool_limits(1):
         records = run(names, arguments.seeds)
     show("gauntlet-adversaries", by_adversary(records, names))
+    # The unseen would hide how laws and sizes differ.
     seen = [r for r in records if r["adversary"] not in UNSEEN] or records
     for key, title in (("law", "clean rows"), ("size", "n x d"), ("question", "asked for")):
         show(f"gauntlet-{key}", by(key, seen, title))

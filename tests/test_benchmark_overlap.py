@@ -208,23 +208,29 @@ def test_the_named_cases_are_printed(tmp_path, monkeypatch, capsys):
 
 
 def answer(ratio: float, clean: bool, **facts: object) -> gauntlet.Record:
-    about = {"law": "t5", "setting": "auto", "oracle": 0.1, "noise": 0.1}
+    about = {"law": "t5", "setting": "auto"}
     return {**about, "ratio": ratio, "clean": clean, **facts}
 
 
 @pytest.mark.parametrize(
-    ("records", "word"),
+    ("adversary", "auto", "units", "off", "word"),
     [
-        ([answer(1.0, True)] * 3, "yes"),
-        ([answer(1.0, False)] * 3, "yes"),
-        ([answer(1.0, True), answer(3.0, False)], "if it is called clean"),
-        ([answer(1.0, True), answer(3.0, True)], "no"),
-        ([answer(1.0, True, oracle=0.5)], "no: the clean rows left mislead too"),
-        ([answer(1.0, True, noise=np.nan)], "yes"),
+        ("duplicates", 1.1, 1.9, "50%", "yes"),
+        ("duplicates", 1.1, 2.1, "5%", "if it is called clean"),
+        ("duplicates", np.inf, 1.1, "-", "if it is called clean"),
+        ("duplicates", 2.1, 1.1, "6%", "no"),
+        ("subtractive", 1.0, 1.0, "0%", "no: second moments do not show it"),
     ],
 )
-def test_trust_is_lost_by_answers_that_are_off_and_do_not_say_so(records, word):
-    assert gauntlet.trust(records) == word
+def test_trust_is_lost_by_answers_that_are_off_and_do_not_say_so(adversary, auto, units, off, word):
+    found = {"auto, 90 %": auto, "units, 90 %": units, "of these off": off}
+    assert gauntlet.trust(adversary, found) == word
+
+
+def test_verdicts_count_what_is_called_clean_and_is_off():
+    records = [answer(1.0, True), answer(3.0, True), answer(3.0, False), answer(1.0, True)]
+    assert gauntlet.verdicts(records) == {"called clean": "75%", "of these off": "33%"}
+    assert gauntlet.verdicts(records[2:3])["of these off"] == "-"
 
 
 def test_the_best_baseline_and_the_worst_law_are_named_with_their_medians():
@@ -254,7 +260,6 @@ def test_a_fit_that_raises_is_counted_as_one_that_is_off(monkeypatch):
     records = [*gauntlet.run_sample("far_outliers", "gaussian", (100, 5, 2), 0)]
     assert {r["raised"] for r in records} == {"ZeroDivisionError('no')"}
     assert gauntlet.quantile(records, 0.5) == np.inf
-    assert gauntlet.trust(records) == "if it is called clean"
 
 
 def test_units_do_not_change_the_error_of_the_oracle():
