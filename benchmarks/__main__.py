@@ -5,7 +5,18 @@ from __future__ import annotations
 import importlib
 import sys
 
-STUDIES = ("means", "speed", "peers", "ablation", "contamination", "solvers", "pca", "pca_real")
+STUDIES = (
+    "means",
+    "overlap",
+    "gauntlet",
+    "speed",
+    "peers",
+    "ablation",
+    "contamination",
+    "solvers",
+    "pca",
+    "pca_real",
+)
 # These need a checkout of another repository, or Dask, or much time (larger also 4 GB of disk), or
 # are tools for a change of the library: freeze, house and rules. Real needs the extra `bench`.
 ON_REQUEST = (
