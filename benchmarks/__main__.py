@@ -7,7 +7,7 @@ import sys
 
 STUDIES = ("means", "speed", "peers", "ablation", "contamination", "solvers", "pca", "pca_real")
 # These need a checkout of another repository, or Dask, or much time (larger also 4 GB of disk), or
-# are tools for a change of the library: freeze, house and rules.
+# are tools for a change of the library: freeze, fuzz, house and rules.
 ON_REQUEST = (
     "authors",
     "larger",
@@ -16,6 +16,7 @@ ON_REQUEST = (
     "chunks",
     "passes",
     "freeze",
+    "fuzz",
     "house",
     "rules",
 )
