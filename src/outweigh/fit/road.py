@@ -252,6 +252,7 @@ def _fit_elliptical(noise: Noise, task: Task, settings: Settings) -> Fit:
         scores = noise.rows.map(score)
         clean = noise.rows.map(score.clean)
     values = noise.sample_weight * clean
+    kept = float(values.sum() / noise.sample_weight.sum())
     values /= values.sum()
     noise = noise.without(np.flatnonzero(values == 0.0))
     objective = MomentObjective(noise.samples, _norm(task, (1,)), True)
@@ -266,7 +267,8 @@ def _fit_elliptical(noise: Noise, task: Task, settings: Settings) -> Fit:
         0.0,
         0.0,
         removed,
-        max(removed, 0.0 if settings.contamination is None else settings.contamination),
+        # No weight exceeds what this bound allows it, also where some are removed in part.
+        max(removed, 1.0 - kept, settings.contamination or 0.0),
         Status.REACHED,
         noise="elliptical",
         far=judged.far,
@@ -587,9 +589,11 @@ def _better_units(solution: _Solution, settings: Settings) -> Array | None:
         if np.median(np.abs(some - 1.0)) <= 0.1 + room:
             return None
     variances = noise.samples.variances(weights)
+    # Where all rows that are kept are equal, rounding is left.
+    variances = np.where(variances > 1e-12, variances, 1.0)
     # Six digits are more than a scale is known to; the rest is the order of summation, which must
     # not decide what a long descent does.
-    factor = np.array([float(f"{v:.5e}") for v in np.sqrt(np.where(variances > 0, variances, 1.0))])
+    factor = np.array([float(f"{v:.5e}") for v in np.sqrt(variances)])
     return factor if np.any(np.abs(factor - 1.0) > tuning.units_tolerance) else None
 
 
@@ -645,10 +649,14 @@ def weighted_covariance(found: Fit) -> Array:
     moment = as_array(noise.samples.moment(weights, centred=True))
     back = noise.standardizer.to_features
     scale = noise.standardizer.scale
-    with np.errstate(over="ignore"):
-        moment = back(back(moment).T) * scale * scale[:, None]
-    n = found.problem.n_effective(weights)
-    return np.asarray(moment * (n / max(n - 1.0, 1.0)))
+    with np.errstate(over="ignore", invalid="ignore"):
+        covariance = back(back(moment).T) * np.outer(scale, scale)
+        n = found.problem.n_effective(weights)
+        covariance *= n / max(n - 1.0, 1.0)
+        # To the last digit symmetric and of no negative variance, which sums of products are not.
+        covariance = covariance / 2.0 + covariance.T / 2.0
+    np.fill_diagonal(covariance, np.maximum(np.diagonal(covariance), 0.0))
+    return np.asarray(covariance)
 
 
 def _looks_white(noise: Noise, task: Task, settings: Settings) -> bool:
