@@ -77,11 +77,18 @@ class ComponentsEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Rob
         centre = samples.mean(weights) if centred else np.zeros(samples.n_features)
         self.mean_ = np.zeros(n_features)
         self.mean_[standardizer.columns] = standardizer.restore(centre)
+        constant = np.setdiff1d(np.arange(n_features), standardizer.columns)
         if centred:
-            constant = np.setdiff1d(np.arange(n_features), standardizer.columns)
             self.mean_[constant] = found.noise.first[constant]
-        rows = found.components.T * standardizer.scale
-        rows = _completed(rows / np.linalg.norm(rows, axis=1, keepdims=True), self.n_components)
+        # Components are at right angles where rows are divided by the scale; beyond a known
+        # covariance they are so in the units of X.
+        count = min(self.n_components, standardizer.columns.size)
+        rows = found.components.T[:count]
+        if standardizer.whitener is None:
+            rows = _completed(rows, count)
+        rows = _unit(rows * standardizer.scale)
+        if standardizer.whitener is not None:
+            rows = _completed(rows, count)
         # The products of features with these are those of whitened rows with R^(1/2) times.
         directions = standardizer.to_features((rows * standardizer.scale).T)
         along = samples.project(directions) - centre @ directions
@@ -91,8 +98,11 @@ class ComponentsEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Rob
         covariance = unbiased * (along * weights[:, None]).T @ along
         order, variances = _adjusted_variances(covariance)
         components = np.zeros((self.n_components, n_features))
-        components[:, standardizer.columns] = rows[order]
+        components[:count, standardizer.columns] = rows[order]
+        # More components than columns that vary: axes of constant ones are left.
+        components[np.arange(count, self.n_components), constant[: self.n_components - count]] = 1.0
         self.components_ = fix_signs(components)
+        variances = np.append(variances, np.zeros(self.n_components - count))
         self.explained_variance_ = variances
         if standardizer.whitener is None:
             spread = samples.variances(weights)
@@ -241,6 +251,10 @@ def _within_range(rows: NDArray[np.floating]) -> Array:
     return np.clip(values, -_LARGEST, _LARGEST)
 
 
+def _unit(rows: Array) -> Array:
+    return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True))
+
+
 def _completed(rows: Array, count: int) -> Array:
     """Return unit rows, filled up to `count` with axes orthogonal to them: of no variance."""
     while rows.shape[0] < count:
@@ -248,7 +262,9 @@ def _completed(rows: Array, count: int) -> Array:
         axis = int(np.argmin(np.square(basis).sum(axis=1)))
         row = -basis @ basis[axis]
         row[axis] += 1.0
-        rows = np.vstack([rows, row / np.linalg.norm(row)])
+        # Where the axis is orthogonal to them already, so that it stays as sparse as it is.
+        row[np.abs(row) < 1e-12] = 0.0
+        rows = np.vstack([rows, _unit(row[None, :])])
     return rows
 
 
