@@ -18,7 +18,7 @@ STUDIES = (
     "pca_real",
 )
 # These need a checkout of another repository, or Dask, or much time (larger also 4 GB of disk), or
-# are tools for a change of the library: freeze, house and rules. Real needs the extra `bench`.
+# are tools for a change of the library: freeze, fuzz, house and rules. Real needs `bench`.
 ON_REQUEST = (
     "authors",
     "larger",
@@ -27,6 +27,7 @@ ON_REQUEST = (
     "chunks",
     "passes",
     "freeze",
+    "fuzz",
     "house",
     "rules",
     "real",

@@ -152,6 +152,27 @@ def test_every_output_is_written_and_a_model_scores_the_same(tmp_path: Path) -> 
     assert set(again.loc[again["distrusted"], "sample"]) >= set(list(wrong)[:3])
 
 
+def test_names_that_a_spreadsheet_would_run_are_inert_in_csv_files(tmp_path: Path) -> None:
+    X = np.random.default_rng(6).standard_normal((200, 4))
+    frame = pd.DataFrame(X, columns=["=HYPERLINK(1)", "@x", "height", "-2"])
+    frame.insert(0, "+id", ["=1+1", "-5", "plain", *(f"S{i}" for i in range(197))])
+    frame.loc[:2, "=HYPERLINK(1)"] = 50.0
+    frame.to_csv(tmp_path / "data.csv", index=False)
+    files = {"--out": "r.csv", "--weights": "w.csv", "--save": "m.outweigh"}
+    options = [part for o, name in files.items() for part in (o, str(tmp_path / name))]
+    data = [str(tmp_path / "data.csv"), "--id-column=+id"]
+    assert main(["fit", "mean", *data, *options]) == 0
+    scored = ["--out", str(tmp_path / "s.csv")]
+    assert main(["score", str(tmp_path / "m.outweigh"), *data, *scored]) == 0
+    result = pd.read_csv(tmp_path / "r.csv", dtype=str)
+    assert list(result["feature"]) == ["'=HYPERLINK(1)", "'@x", "height", "-2"]
+    for name in ("w.csv", "s.csv"):
+        written = pd.read_csv(tmp_path / name, dtype=str)
+        assert written.columns[0] == "'+id"
+        assert list(written.iloc[:3, 0]) == ["'=1+1", "-5", "plain"]
+        assert written["reasons"].dropna().str.startswith("'=HYPERLINK(1)").all()
+
+
 def test_trusted_rows_make_correlated_columns_fit(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

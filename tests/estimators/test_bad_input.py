@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.typing import NDArray
 
@@ -169,8 +171,23 @@ def test_one_feature_works(name: str, contamination: object) -> None:
 
 @every_mean
 @pytest.mark.parametrize("n", [2, 3, 5])
-def test_a_handful_of_rows_works(name: str, n: int) -> None:
-    assert np.all(np.isfinite(ESTIMATORS[name]().fit(rows(n)).location_))
+def test_a_handful_of_rows_works_with_a_warning(name: str, n: int) -> None:
+    with pytest.warns(UserWarning, match=f"only {n} rows count") as caught:
+        est = ESTIMATORS[name]().fit(rows(n))
+    assert np.all(np.isfinite(est.location_))
+    assert [warning.filename for warning in caught] == [__file__]
+
+
+@every
+def test_rows_of_no_weight_do_not_count_as_rows(name: str) -> None:
+    weight = np.append(np.ones(4), np.zeros(56))
+    with pytest.warns(UserWarning, match="only 4 rows count"):
+        ESTIMATORS[name]().fit(rows(), sample_weight=weight)
+
+
+@every
+def test_six_rows_are_fitted_without_a_warning(name: str) -> None:
+    ESTIMATORS[name]().fit(rows(6))
 
 
 @every_mean
@@ -328,3 +345,77 @@ def test_a_certificate_refuses_negative_sample_weights() -> None:
     est = RobustMean().fit(X)
     with pytest.raises(ValueError, match="sample_weight"):
         est.certify(X, sample_weight=np.where(np.arange(len(X)) == 0, -1.0, 1.0))
+
+
+FRAME_FAULTS: dict[str, tuple[object, str]] = {
+    "nan": (np.nan, "nan in row 3"),
+    "inf": (np.inf, "inf in row 3"),
+    "nothing": (None, "None in row 3"),
+    "text": ("tall", "'tall' in row 3"),
+    "complex": (1j, "1j in row 3"),
+    "a date": (pd.Timestamp("2020-01-01"), "Timestamp"),
+}
+
+
+@every
+@pytest.mark.parametrize("case", FRAME_FAULTS)
+def test_what_is_wrong_in_a_frame_is_told_by_its_column(name: str, case: str) -> None:
+    value, said = FRAME_FAULTS[case]
+    frame = pd.DataFrame(rows(), columns=list("abcde")).astype(object)
+    est = ESTIMATORS[name]().fit(frame)
+    frame.loc[3, "c"] = value
+    for method in (est.fit, est.predict):
+        with pytest.raises(ValueError, match=f"column 'c' holds .*{re.escape(said)}"):
+            method(frame)
+
+
+@every
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+@pytest.mark.parametrize("alone", [True, False], ids=["alone", "beside numbers"])
+@pytest.mark.parametrize("kind", ["dates", "time spans"])
+def test_dates_and_time_spans_are_refused_by_column(
+    name: str, library: str, alone: bool, kind: str
+) -> None:
+    times = pd.date_range("2020", periods=60)
+    table = {} if alone else {"height": rows()[:, 0]}
+    table["day"] = times if kind == "dates" else times - times[0]
+    frame = pd.DataFrame(table)
+    X = frame if library == "pandas" else pytest.importorskip("polars").from_pandas(frame)
+    with pytest.raises(ValueError, match="column 'day' holds dates or time spans"):
+        ESTIMATORS[name]().fit(X)
+
+
+@every
+@pytest.mark.parametrize("dtype", ["datetime64[s]", "timedelta64[s]"])
+def test_an_array_of_dates_or_time_spans_is_refused(name: str, dtype: str) -> None:
+    with pytest.raises(ValueError, match="X holds dates or time spans"):
+        ESTIMATORS[name]().fit(np.arange(120).reshape(60, 2).astype(dtype))
+
+
+@every
+def test_masked_values_are_missing_values(name: str) -> None:
+    X = np.ma.masked_greater(rows(), 1.5)
+    est = ESTIMATORS[name]().fit(rows())
+    for method in (est.fit, est.predict):
+        with pytest.raises(ValueError, match="X holds masked values, which are missing values"):
+            method(X)
+
+
+@every
+def test_a_masked_array_without_masked_values_is_an_array(name: str) -> None:
+    masked = ESTIMATORS[name]().fit(np.ma.masked_array(rows()))
+    np.testing.assert_array_equal(masked.weights_, ESTIMATORS[name]().fit(rows()).weights_)
+
+
+@every
+def test_masked_sample_weights_are_refused(name: str) -> None:
+    weight = np.ma.masked_array(np.ones(60), mask=np.arange(60) == 3)
+    with pytest.raises(ValueError, match="sample_weight holds masked values"):
+        ESTIMATORS[name]().fit(rows(), sample_weight=weight)
+
+
+@every
+def test_constant_columns_of_a_frame_are_warned_of_by_name(name: str) -> None:
+    frame = pd.DataFrame(with_constants(), columns=list("abcdef"))
+    with pytest.warns(UserWarning, match=r"constant \(columns a, d\)"):
+        ESTIMATORS[name]().fit(frame)

@@ -69,7 +69,8 @@ def test_distances_before_a_fit_say_so(kind: type, method: str) -> None:
 def test_a_handful_of_rows_is_averaged_in_any_order(kind: type) -> None:
     X = np.array([[2.0, 3.0], [4.0, 5.0], [6.0, 7.0]])
     for rows in (X, X[::-1], X + 100.0):
-        assert kind().fit(rows).contamination_ == 0.0
+        with pytest.warns(UserWarning, match="only 3 rows count"):
+            assert kind().fit(rows).contamination_ == 0.0
 
 
 @pytest.mark.parametrize("kind", EVERY)
@@ -94,3 +95,38 @@ def test_a_search_that_finds_no_sufficient_contamination_warns() -> None:
 def test_a_search_over_another_library_s_estimator_is_refused() -> None:
     with pytest.raises(TypeError, match="one of this library"):
         ContaminationSearch(IsolationForest()).fit(np.ones((5, 2)))
+
+
+@pytest.mark.parametrize("kind", COMPONENTS)
+def test_more_components_than_columns_that_vary_are_filled_up_with_axes(kind: type) -> None:
+    X = np.random.default_rng(0).standard_normal((60, 4)) * [1.0, 3.0, 0.0, 0.0]
+    with pytest.warns(UserWarning, match="constant"):
+        est = kind(4).fit(X)
+    np.testing.assert_allclose(est.components_ @ est.components_.T, np.eye(4), atol=1e-9)
+    assert est.explained_variance_[2:].tolist() == [0.0, 0.0]
+
+
+def test_with_a_scale_all_components_are_at_right_angles_in_its_units() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 2)) @ rng.standard_normal((2, 5))
+    scale = np.array([1.0, 2.0, 0.5, 3.0, 1.0])
+    found = RobustPCA(5, scale=scale).fit(X).components_ / scale
+    found /= np.linalg.norm(found, axis=1, keepdims=True)
+    np.testing.assert_allclose(found @ found.T, np.eye(5), atol=1e-6)
+
+
+def test_a_variance_beyond_floating_point_gives_a_location_and_no_covariance() -> None:
+    X = 1e200 * np.random.default_rng(0).standard_normal((60, 3))
+    est = RobustMean().fit(X)
+    assert np.isfinite(est.location_).all()
+    assert not hasattr(est, "covariance_")
+
+
+@pytest.mark.parametrize("kind", EVERY)
+def test_weights_of_a_sample_count_as_rows_by_their_own_size(kind: type) -> None:
+    # One row outweighs all others, and is mostly not in the sample.
+    X = np.random.default_rng(0).standard_normal((60, 3))
+    weight = np.append(1e12, np.full(59, 1.5))
+    est = kind(subsample=20, random_state=1).fit(X, sample_weight=weight)
+    assert 0 not in est.subsample_
+    assert np.isfinite(est.score_samples(X)).all()

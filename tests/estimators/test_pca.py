@@ -205,6 +205,7 @@ def test_fifty_thousand_features_need_no_square_array() -> None:
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 @pytest.mark.parametrize("shape", [(2, 1), (2, 3), (5, 1), (3, 2), (10, 2)])
+@pytest.mark.filterwarnings("ignore:X. only . rows count")
 def test_tiny_data_gives_finite_answers(estimator, shape) -> None:
     X = np.random.default_rng(0).standard_normal(shape)
     est = estimator(min(shape)).fit(X)

@@ -142,7 +142,9 @@ def truncated() -> io.BytesIO:
 
 def flipped() -> io.BytesIO:
     data = bytearray(stored())
-    data[len(data) // 2] ^= 0xFF
+    member = zipfile.ZipFile(io.BytesIO(bytes(data))).getinfo("model.json")
+    # Inside of what is compressed: of the headers some bytes say nothing.
+    data[member.header_offset + 30 + len("model.json") + member.compress_size // 2] ^= 0xFF
     return io.BytesIO(bytes(data))
 
 
@@ -164,6 +166,9 @@ REFUSED = {
     "format": (lambda: with_json(format="other"), "is not an outweigh model"),
     "schema": (lambda: with_json(schema=99), "was written in schema 99"),
     "class": (lambda: with_json(estimator="os.system"), "was not written by outweigh"),
+    "offset": (lambda: with_state(offset_=float("nan")), "scores that are not finite"),
+    "offset of another kind": (lambda: with_state(offset_="low"), "is damaged"),
+    "no score": (lambda: with_state(_score=None), "is damaged"),
     "record": (
         lambda: with_state(_score={"record": "Popen", "fields": {}}),
         "was not written by outweigh",

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from outweigh.files import DataError, check_target, named_frame
+from outweigh.files import DataError, check_target, inert, named_frame
 from outweigh.libraries import versions
 from outweigh.report import Fitted
 
@@ -125,4 +125,5 @@ def result_csv(fitted: Fitted) -> str:
     else:
         columns = [f"component_{j + 1}" for j in range(est.components_.shape[0])]
         values = est.components_.T
-    return str(named_frame(values, columns, fitted.names).to_csv(index_label="feature"))
+    names = [inert(name) for name in fitted.names]
+    return str(named_frame(values, columns, names).to_csv(index_label="feature"))

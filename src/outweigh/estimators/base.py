@@ -39,6 +39,9 @@ logger = logging.getLogger("outweigh")
 # where each look at rows reads chunks anew.
 _EXPLAINED_BYTES, _EXPLAINED_BYTES_OF_CHUNKS = 4 * 2**20, 64 * 2**20
 
+# With no more rows than these a fit warns.
+_FEW = 5
+
 # A search that took this part of the share it was allowed has met outliers.
 _MUCH = 0.5
 
@@ -94,6 +97,7 @@ class RobustEstimator(OutlierMixin, BaseEstimator):
             self._validate_params()
             rows, weight = self._validate_rows(X, sample_weight)
             self._n_rows = rows.shape[0]
+            _warn_few(rows.shape[0] if weight is None else int(np.count_nonzero(weight)))
             drawn = subsample_of(rows, weight, self.subsample, self.random_state)
             if drawn is None:
                 self.subsample_, self._weights_of_sample, self._allowance = None, None, 0.0
@@ -167,7 +171,8 @@ class RobustEstimator(OutlierMixin, BaseEstimator):
         trusts = Trusts(self._score, self._trusted_from)
         found = X.accept(trusts, self._origin, sample_weight)
         self.weights_ = found.shares
-        self.contamination_ = 1.0 - found.kept / found.total
+        # Sums of the same numbers in another order differ in the last digit.
+        self.contamination_ = max(1.0 - found.kept / found.total, 0.0)
         return found
 
     @property
@@ -382,6 +387,17 @@ def _offset(scores: Array, sample_weight: Array, share: float) -> float:
     if end == ranked.size - 1:
         return float(np.nextafter(ranked[-1], np.inf))
     return float(ranked[end] / 2.0 + ranked[end + 1] / 2.0)
+
+
+def _warn_few(n_rows: int) -> None:
+    """Warn of rows so few that none can be told to be wrong."""
+    if n_rows <= _FEW:
+        warnings.warn(
+            f"X: only {n_rows} rows count; among so few nothing tells wrong rows from right ones, "
+            "so do not rely on the answer",
+            UserWarning,
+            stacklevel=3,
+        )
 
 
 def _warn_constant(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -47,7 +48,7 @@ def open_rows(
         accepted = get_tags(estimator).input_tags.sparse
         if accepted and sp.issparse(X):
             _refuse_sparse_oddities(X)
-        rows = validate_data(
+        rows = _validated(
             estimator,
             X,
             reset=reset,
@@ -78,6 +79,7 @@ def sample_weights(sample_weight: ArrayLike | None, n_samples: int) -> Array:
     """
     if is_dask(sample_weight):
         sample_weight = np.asarray(sample_weight)
+    _refuse_masked(sample_weight, "sample_weight")
     weights = np.asarray(
         _check_sample_weight(
             sample_weight, np.empty((n_samples, 0)), dtype=np.float64, ensure_non_negative=True
@@ -121,7 +123,7 @@ def each_row(
         return chunked_rows(X).map(function)
     if get_tags(estimator).input_tags.sparse:
         return open_rows(estimator, X, reset=False).map(function)
-    return function(validate_data(estimator, X, reset=False, dtype=dtypes))
+    return function(_validated(estimator, X, reset=False, dtype=dtypes))
 
 
 def each_block(
@@ -144,6 +146,64 @@ def n_columns_of(X: Any) -> int:
     if np.isnan(n_features):
         raise ValueError("X: its number of columns is unknown; call X.compute_chunk_sizes() first")
     return int(n_features)
+
+
+def _validated(estimator: BaseEstimator, X: Any, **how: Any) -> Any:
+    """Return X as scikit-learn checks it; of a DataFrame the column at fault is named."""
+    _refuse_masked(X, "X")
+    # Columns of dates alone would be taken for numbers, of a size that depends on the unit of time.
+    if getattr(X, "dtype", np.dtype(float)).kind in "mM":
+        raise ValueError("X holds dates or time spans; turn them into numbers first")
+    if hasattr(X, "head"):
+        _refuse_cells(X.head(1))
+    try:
+        # It looks for values that are not finite by a sum of all, which may overflow.
+        with np.errstate(over="ignore", invalid="ignore"):
+            return validate_data(estimator, X, **how)
+    except (ValueError, TypeError):
+        _refuse_cells(X)
+        raise
+
+
+def _refuse_cells(X: Any) -> None:
+    """Refuse what is no number in a DataFrame by the name of its column; leave other data alone."""
+    for name, column in _columns(X):
+        held = _not_a_number(np.asarray(column))
+        if held:
+            raise ValueError(
+                f"X: column {name!r} holds {held}; only finite numbers can be used: leave out the "
+                "column or such rows, or replace what it holds"
+            )
+
+
+def _columns(X: Any) -> Iterable[tuple[object, Any]]:
+    """Return the columns of a pandas or polars DataFrame with their names; none of other data."""
+    if hasattr(X, "iter_columns"):
+        return zip(X.columns, X.iter_columns(), strict=True)
+    return X.items() if hasattr(X, "iloc") and hasattr(X, "columns") else ()
+
+
+def _not_a_number(cells: NDArray[Any]) -> str | None:
+    """Say what in a column is not a finite number, and in which row; None where all are."""
+    if cells.dtype.kind in "mM":
+        return "dates or time spans"
+    for row, cell in enumerate(cells.tolist()):
+        try:
+            finite = math.isfinite(float(cell))
+        except (ValueError, TypeError):
+            finite = False
+        if not finite:
+            return f"{cell!r} in row {row}"
+    return None
+
+
+def _refuse_masked(values: Any, name: str) -> None:
+    """Refuse arrays with masked entries: what stands below a mask is not data."""
+    if np.ma.is_masked(values):
+        raise ValueError(
+            f"{name} holds masked values, which are missing values; fill them in, or leave out "
+            "their rows"
+        )
 
 
 def _refuse_sparse_oddities(X: Any) -> None:

@@ -49,7 +49,10 @@ class MeanEstimator(RobustEstimator):
         standardizer = found.noise.standardizer
         mean = standardizer.restore(found.noise.samples.mean(found.weights))
         self.location_ = found.noise.first
-        self.location_[standardizer.columns] = self._read_out(mean, found)
+        answer = self._read_out(mean, found)
+        if found.noise.varying.size:
+            # Else one constant column stands in for all, and its mean is rounded.
+            self.location_[standardizer.columns] = answer
         self.scale_ = np.ones(self.location_.size)
         self.scale_[standardizer.columns] = standardizer.scale
         self._pruned = found.noise.pruned
@@ -201,7 +204,8 @@ class RobustMean(MeanEstimator):
         `certificate_`, `objective_`, `noise_floor_` and `trace_` then speak of the sample alone.
     covariance_ : ndarray of shape (n_features, n_features)
         Of the rows under their weights, as an estimate of that of clean rows: consistent for
-        Gaussian ones. Not set for more than 2000 features, or for data in chunks.
+        Gaussian ones. Not set for more than 2000 features, for data in chunks, or where a variance
+        is beyond floating point.
     {{weights}}
     {{fitted}}
 
@@ -248,9 +252,11 @@ class RobustMean(MeanEstimator):
         self.__dict__.pop("covariance_", None)
         d = self.location_.size
         if d <= _MOST_FOR_COVARIANCE and found.noise.rows.n_passes is None:
-            self.covariance_ = np.zeros((d, d))
+            covariance = np.zeros((d, d))
             columns = found.noise.standardizer.columns
-            self.covariance_[np.ix_(columns, columns)] = found.covariance()
+            covariance[np.ix_(columns, columns)] = found.covariance()
+            if np.isfinite(covariance).all():
+                self.covariance_ = covariance
 
     @property
     def precision_(self) -> Array:

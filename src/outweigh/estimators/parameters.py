@@ -31,7 +31,8 @@ COMMON: dict[str, Any] = {
     "covariance": [StrOptions({"auto"}), "array-like", HasMethods(["fit"]), None],
     "solver": [StrOptions({*SOLVERS, "paper"})],
     "max_iter": [Interval(Integral, 1, None, closed="left")],
-    "subsample": [Interval(Integral, 2, None, closed="left"), None],
+    # Among fewer rows than ten no outlier is ever looked for, unless the share is given.
+    "subsample": [Interval(Integral, 10, None, closed="left"), None],
     "random_state": ["random_state"],
     "verbose": ["verbose"],
 }
@@ -81,10 +82,11 @@ solver : {"polyak", "backtracking", "mirror", "paper"}, default="polyak"
     max_iter : int, default=300
         Evaluations of the objective allowed in a search.
     subsample : int or None, default=1_000_000
-        The most rows that weights are searched on. Of more, a random sample is fitted, all rows are
-        scored with what it taught, and those that the search would have left their weight have
-        equal weight, or one in proportion to `sample_weight`. A given `contamination` is then
-        exceeded by as much as that of a sample may exceed that of all rows. None: all rows, always.
+        The most rows that weights are searched on, at least 10. Of more, a random sample is fitted,
+        all rows are scored with what it taught, and those that the search would have left their
+        weight have equal weight, or one in proportion to `sample_weight`. A given `contamination`
+        is then exceeded by as much as that of a sample may exceed that of all rows. None: all rows,
+        always.
     random_state : int, RandomState or None, default=None
         Draws the sample of `subsample`, which is all that is random; None means 0.
     verbose : bool or int, default=False

@@ -78,11 +78,18 @@ class ComponentsEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Rob
         centre = samples.mean(weights) if centred else np.zeros(samples.n_features)
         self.mean_ = np.zeros(n_features)
         self.mean_[standardizer.columns] = standardizer.restore(centre)
+        constant = np.setdiff1d(np.arange(n_features), standardizer.columns)
         if centred:
-            constant = np.setdiff1d(np.arange(n_features), standardizer.columns)
             self.mean_[constant] = found.noise.first[constant]
-        rows = found.components.T * standardizer.scale
-        rows = _completed(rows / np.linalg.norm(rows, axis=1, keepdims=True), self.n_components)
+        # Components are at right angles where rows are divided by the scale; beyond a known
+        # covariance they are so in the units of X.
+        count = min(self.n_components, standardizer.columns.size)
+        rows = found.components.T[:count]
+        if standardizer.whitener is None:
+            rows = self._filled_up(rows, count)
+        rows = _unit(rows * standardizer.scale)
+        if standardizer.whitener is not None:
+            rows = self._filled_up(rows, count)
         # The products of features with these are those of whitened rows with R^(1/2) times.
         directions = standardizer.to_features((rows * standardizer.scale).T)
         along = samples.project(directions) - centre @ directions
@@ -92,8 +99,11 @@ class ComponentsEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Rob
         covariance = unbiased * (along * weights[:, None]).T @ along
         order, variances = _adjusted_variances(covariance)
         components = np.zeros((self.n_components, n_features))
-        components[:, standardizer.columns] = rows[order]
+        components[:count, standardizer.columns] = rows[order]
+        # More components than columns that vary: axes of constant ones are left.
+        components[np.arange(count, self.n_components), constant[: self.n_components - count]] = 1.0
         self.components_ = fix_signs(components)
+        variances = np.append(variances, np.zeros(self.n_components - count))
         self.explained_variance_ = variances
         if standardizer.whitener is None:
             spread = samples.variances(weights)
@@ -113,6 +123,10 @@ class ComponentsEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Rob
         given = not (self.covariance is None or isinstance(self.covariance, str))
         if self.scale is not None or given:
             self.scale_[standardizer.columns] = standardizer.scale
+
+    def _filled_up(self, rows: Array, count: int) -> Array:
+        """Return the components found and, up to `count`, others at right angles to them."""
+        return _completed(rows, count)
 
     def transform(self, X: ArrayLike) -> NDArray[np.floating]:
         """Return the scores of the rows: their coordinates along the components.
@@ -149,14 +163,17 @@ class ComponentsEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Rob
             float32 for float32 scores.
         """
         check_is_fitted(self)
-        scores = check_array(X, dtype=[np.float64, np.float32], input_name="X")
+        with np.errstate(over="ignore", invalid="ignore"):
+            # As where rows are checked, a sum of all values may overflow.
+            scores = check_array(X, dtype=[np.float64, np.float32], input_name="X")
         if scores.shape[1] != self.n_components:
             raise ValueError(
                 f"X must have one column per component, {self.n_components}; got {scores.shape[1]}"
             )
         gram = self.components_ @ self.components_.T
         rows = scores @ np.linalg.pinv(gram) @ self.components_ + self.mean_
-        return np.asarray(rows.astype(scores.dtype, copy=False))
+        limit = np.finfo(scores.dtype).max
+        return np.asarray(np.clip(rows, -limit, limit).astype(scores.dtype, copy=False))
 
     def score_distances(self, X: ArrayLike) -> Array:
         """Return the Mahalanobis distance of each row inside the subspace; see `score_cutoff_`.
@@ -212,11 +229,13 @@ class Projection:
     def __call__(self, rows: NDArray[np.floating]) -> NDArray[np.floating]:
         """Return the scores, in the precision of the rows."""
         scores = np.empty((rows.shape[0], self.components.shape[0]), dtype=rows.dtype)
+        limit = np.finfo(rows.dtype).max
         # In double precision, a part of the rows at a time: far from zero the difference from the
         # mean would lose its digits in single precision, and a copy of all rows may be too much.
         for start in range(0, rows.shape[0], _ROWS_AT_A_TIME):
             part = slice(start, start + _ROWS_AT_A_TIME)
-            scores[part] = (rows[part] - self.mean) @ self.components.T
+            along = (rows[part] - self.mean) @ self.components.T
+            scores[part] = np.clip(along, -limit, limit)
         return scores
 
 
@@ -242,6 +261,10 @@ def _within_range(rows: NDArray[np.floating]) -> Array:
     return np.clip(values, -_LARGEST, _LARGEST)
 
 
+def _unit(rows: Array) -> Array:
+    return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True))
+
+
 def _completed(rows: Array, count: int) -> Array:
     """Return unit rows, filled up to `count` with axes orthogonal to them: of no variance."""
     while rows.shape[0] < count:
@@ -249,7 +272,9 @@ def _completed(rows: Array, count: int) -> Array:
         axis = int(np.argmin(np.square(basis).sum(axis=1)))
         row = -basis @ basis[axis]
         row[axis] += 1.0
-        rows = np.vstack([rows, row / np.linalg.norm(row)])
+        # Where the axis is orthogonal to them already, so that it stays as sparse as it is.
+        row[np.abs(row) < 1e-12] = 0.0
+        rows = np.vstack([rows, _unit(row[None, :])])
     return rows
 
 
@@ -467,6 +492,11 @@ class RobustSparsePCA(ComponentsEstimator):
         """Nonzero entries of each component."""
         check_is_fitted(self)
         return np.asarray(np.count_nonzero(self.components_, axis=1))
+
+    def _filled_up(self, rows: Array, count: int) -> Array:
+        # Axes as they are, sparse, in place of those at right angles.
+        added = np.argmax(np.abs(_completed(rows, count)[len(rows) :]), axis=1)
+        return np.vstack([rows, np.eye(rows.shape[1])[added]])
 
     def _wanted_nonzero(self) -> tuple[int, ...]:
         if isinstance(self.n_nonzero, str):

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils.random import sample_without_replacement
 
+from outweigh.estimators.input import sample_weights
 from outweigh.protocols import Array, Indices
 from outweigh.samples import Rows
 
@@ -95,5 +96,7 @@ def subsample_of(
     drawn = sample_without_replacement(n_counted, size, random_state=generator)
     indices = np.sort(drawn).astype(np.intp, copy=False)
     indices = indices if counted is None else counted[indices]
-    weight = np.ones(size) if sample_weight is None else sample_weight[indices]
+    weight = None if sample_weight is None else sample_weight[indices]
+    # Relative weights count as rows by their own sizes: those of a sample may all be small.
+    weight = sample_weights(weight, size)
     return Subsample(indices, rows.part(indices), weight)

@@ -3,7 +3,7 @@
 Models are in `outweigh.files.model`, which needs the estimators.
 """
 
-from outweigh.files.frames import explanation_frame, named_frame, rows_frame
+from outweigh.files.frames import explanation_frame, inert, named_frame, rows_frame
 from outweigh.files.parts import on_scheduler, open_table, said_by_dask
 from outweigh.files.reading import MAX_GIGABYTES, read_table
 from outweigh.files.table import DataError, Table
@@ -15,6 +15,7 @@ __all__ = [
     "Table",
     "check_target",
     "explanation_frame",
+    "inert",
     "named_frame",
     "on_scheduler",
     "open_table",

@@ -7,13 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from outweigh.files.table import is_number
 from outweigh.libraries import library
 from outweigh.protocols import Array
 
 if TYPE_CHECKING:
     from outweigh.estimators.explanation import Explanation
 
-__all__ = ["explanation_frame", "named_frame", "rows_frame"]
+__all__ = ["explanation_frame", "inert", "named_frame", "rows_frame"]
+
+# What a cell of a spreadsheet begins with that is not text or a number.
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def explanation_frame(explanation: Explanation) -> Any:
@@ -48,8 +52,19 @@ def named_frame(values: Array, names: Sequence[str], labels: Sequence[str] | Non
     )
 
 
+def inert(text: str) -> str:
+    """Return text that no spreadsheet runs as a formula; numbers stay as they are.
+
+    Examples
+    --------
+    >>> [inert(text) for text in ("=1+1", "-2.5", "height")]
+    ["'=1+1", '-2.5', 'height']
+    """
+    return f"'{text}" if text.startswith(_FORMULA) and not is_number(text) else text
+
+
 def rows_frame(labels: Sequence[str], name: str, found: Explanation, **numbers: Array) -> Any:
-    """Return what is known of each row as a pandas DataFrame.
+    """Return what is known of each row as a pandas DataFrame, for a file: all text is `inert`.
 
     Parameters
     ----------
@@ -65,10 +80,10 @@ def rows_frame(labels: Sequence[str], name: str, found: Explanation, **numbers: 
     reasons = {int(row): found.reasons(i) for i, row in enumerate(found.rows)}
     return _pandas().DataFrame(
         {
-            name: labels,
+            inert(name): [inert(label) for label in labels],
             **numbers,
             "distrusted": [i in reasons for i in range(len(labels))],
-            "reasons": [reasons.get(i, "") for i in range(len(labels))],
+            "reasons": [inert(reasons.get(i, "")) for i in range(len(labels))],
         }
     )
 

@@ -246,6 +246,10 @@ def _load(archive: zipfile.ZipFile, name: str) -> RobustEstimator:
     state = {key: _decoded(value, arrays) for key, value in model["state"].items()}
     _check_state(cls, state)
     estimator.__dict__.update(state)
+    # Records inside of the state may still contradict each other: then no row can be scored.
+    scores = estimator._score(np.zeros((1, estimator.n_features_in_)))
+    if not np.isfinite(scores - estimator.offset_).all():
+        raise ModelFileError(f"{name}: is damaged: it gives scores that are not finite")
     return estimator
 
 

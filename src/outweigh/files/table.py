@@ -200,7 +200,7 @@ def read_header(lines: Iterable[str], source: str, separator: str) -> list[str]:
     twice = [column for column, count in Counter(header).items() if count > 1]
     if twice:
         raise DataError(f"{source}: more than one column is called {listed(twice)}; rename them")
-    if len(header) > 1 and all(_is_number(cell) for cell in header):
+    if len(header) > 1 and all(is_number(cell) for cell in header):
         raise DataError(
             f"{source}: the first line holds numbers and no names; a header with a name for each "
             "column is needed"
@@ -214,7 +214,8 @@ def read_header(lines: Iterable[str], source: str, separator: str) -> list[str]:
     return header
 
 
-def _is_number(cell: str) -> bool:
+def is_number(cell: str) -> bool:
+    """Return whether text is a number."""
     try:
         float(cell)
     except ValueError:

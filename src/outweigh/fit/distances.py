@@ -14,12 +14,14 @@ from outweigh.fit.columns import weighted_quantile
 from outweigh.fit.noise import Standardizer
 from outweigh.protocols import Array, Samples
 from outweigh.samples import DenseSamples
+from outweigh.samples.dense import INFINITE
 
 __all__ = ["DistanceScore", "Distances", "distances_for"]
 
 _LEVEL = 0.975
 _MAD_TO_SD = 1.4826
 _TINY = 1e-12
+_LEAST = 1e-300
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -62,12 +64,16 @@ class Distances:
         total = samples.squared_distances(self.centre)
         left = total - (along**2).sum(axis=1)
         # Differences of squares: what rounding leaves is not a distance.
-        return np.sqrt(np.where(left > 1e-13 * total, left, 0.0))
+        rounding = 1e-13 * total + 1e-14 * np.sqrt(total) * float(np.linalg.norm(self.centre))
+        return np.sqrt(np.where(left > rounding, left, 0.0))
 
     def combined(self, samples: Samples) -> Array:
         """Return the larger of the two distances in units of their cut-offs."""
         inside = self.score(samples) / self.score_cutoff
-        return np.maximum(inside, self.orthogonal(samples) / self.orthogonal_cutoff)
+        with np.errstate(over="ignore"):
+            # Where the clean rows lie in the subspace, nearly all distances from it are infinite.
+            beside = self.orthogonal(samples) / self.orthogonal_cutoff
+        return np.minimum(np.maximum(inside, beside), INFINITE)
 
     def beyond(self, samples: Samples, n_rows: float) -> NDArray[np.bool_]:
         """Return which rows exceed either cut-off, that of the score widened for few rows.
@@ -134,7 +140,7 @@ def distances_for(
     # Kept rows may coincide along a component; then the spread of all rows is the unit there.
     unit = max(float(values[0]), float(np.mean(np.square(along))), np.finfo(float).tiny)
     floor = _TINY * unit
-    values = np.maximum(values, floor)
+    values = np.maximum(values, max(floor, _LEAST))
     rank = components.shape[1]
     found = Distances(
         centre, components @ axes, values, float(np.sqrt(chi2.ppf(_LEVEL, rank))), 1.0
@@ -142,7 +148,8 @@ def distances_for(
     if sample_weight is not None:
         typical = float(weighted_quantile(found.score(samples), sample_weight, [0.5])[0])
         factor = max(typical**2 / float(chi2.ppf(0.5, rank)), _TINY)
-        found = Distances(centre, components @ axes, values * factor, found.score_cutoff, 1.0)
+        values = np.maximum(values * factor, _LEAST)
+        found = Distances(centre, components @ axes, values, found.score_cutoff, 1.0)
     cutoff = _orthogonal_cutoff(found.orthogonal(samples), weights)
     return Distances(centre, found.components, found.variances, found.score_cutoff, cutoff)
 

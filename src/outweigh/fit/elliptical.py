@@ -278,14 +278,13 @@ class _Judgement:
         """
         rows, weight = self.entries[left], self.weight[left]
         share = weight / weight.sum()
-        order = np.argsort(np.argsort(rows, axis=0, kind="stable"), axis=0)
         length = np.linalg.norm(rows, axis=1)
         near = length <= weighted_quantile(length, weight, [0.5])[0]
         bounded = [
             np.where(np.abs(rows) > 4.0, 0.0, np.clip(rows, -1.5, 1.5)),
             rows / np.maximum(length, _TINY)[:, None],
             np.where(near[:, None], rows, 0.0),
-            ndtri((order + 0.5) / len(rows)),
+            ndtri(np.apply_along_axis(_share_below, 0, rows, share)),
         ]
         found = []
         for part in bounded:
@@ -298,7 +297,9 @@ class _Judgement:
             variance = np.maximum(variance, 1e-12 * variance.max() + _TINY)
             if self.shrink:
                 variance = variance + self.d / self.n * variance.mean()
-            found.append(np.square(along) @ (1.0 / variance))
+            with np.errstate(over="ignore"):
+                # Where half of the rows are equal, the others are infinitely far.
+                found.append(np.square(along) @ (1.0 / variance))
         return found
 
     # ---- far rows
@@ -461,6 +462,13 @@ def mixture(
     one = _log_density(y, *moments(weight, narrow), nu)
     gain = float(weight @ (both - one))
     return SecondGroup(found.direction, found.first, found.second, found.share, nu, gain)
+
+
+def _share_below(column: Array, share: Array) -> Array:
+    """Return the share of the rows below each, and half of that of those equal to it."""
+    _, place = np.unique(column, return_inverse=True)
+    equal = np.bincount(place, share)
+    return np.asarray((np.cumsum(equal) - equal / 2.0)[place])
 
 
 def _log_density(y: Array, centre: float, spread: float, nu: float) -> Array:

@@ -96,12 +96,12 @@ def _next_group(
         some, times = _some_rows(Y, weight, max(1500, 15 * d))
         start = _first_directions(Y[some], times)
         found = two_groups(Y[some], times, start, EM_STEPS)
-        best = np.argsort(-found[2], kind="stable")[:8]
+        best = np.argsort(-np.round(found[2], 6), kind="stable")[:8]
         odds = found[1][:, best] if times is weight else None
         found = two_groups(Y, weight, found[0][:, best], EM_STEPS // 2, odds)
     directions, odds, gain = found
     price = price_of_direction(n, d) + 1.5 * np.log(n)
-    for j in np.argsort(-gain, kind="stable"):
+    for j in np.argsort(-np.round(gain, 6), kind="stable"):
         if gain[j] < price:
             break
         minor = odds[:, j] >= 0.5
@@ -189,7 +189,7 @@ def _first_directions(Y: Array, weight: Array) -> Array:
     end = skewed
     for _ in range(10):
         end = _unit(Y.T @ (share * (Y @ end) ** 2))
-    fourth = np.linalg.eigh((Y * (share * squared)[:, None]).T @ Y)[1]
+    fourth = _fourth_axes(Y, share)
     ends = fourth[:, np.unique(np.r_[0 : min(3, d), max(d - 3, 0) : d])]
     random = np.random.default_rng(0).standard_normal((d, 50))
     return _unit(np.column_stack([skewed, end, ends, np.eye(d), random]))
@@ -211,7 +211,9 @@ def _bounded(Z: Array, weight: Array) -> Array:
             break
     Y = Y * _pull(Y, weight, Z.shape[1])[:, None]
     Y = Y - share @ Y
-    return np.asarray(Y @ _whitener(Y, share)[0])
+    Y = Y @ _whitener(Y, share)[0]
+    # White rows have no axes but those of their fourth moments.
+    return np.asarray(Y @ _fourth_axes(Y, share))
 
 
 def _principal(Z: Array, weight: Array) -> Array:
@@ -245,12 +247,17 @@ def _pull(Y: Array, weight: Array, degrees: float) -> Array:
 
 
 def _whitener(Y: Array, share: Array) -> tuple[Array, float]:
-    """Return W with W'SW = I for the second moments S, and their largest over their least."""
-    values, vectors = np.linalg.eigh((Y * share[:, None]).T @ Y)
-    values = np.maximum(values, 1e-10 * values[-1])
-    return np.asarray(vectors / np.sqrt(np.maximum(values, _TINY))), float(
-        values[-1] / max(values[0], _TINY)
-    )
+    """Return S^(-1/2) of the second moments S, and their largest over their least."""
+    values, axes = np.linalg.eigh((Y * share[:, None]).T @ Y)
+    values = np.maximum(values, max(1e-10 * values[-1], _TINY))
+    return (axes / np.sqrt(values)) @ axes.T, float(values[-1] / values[0])
+
+
+def _fourth_axes(Y: Array, share: Array) -> Array:
+    """Return the axes of the fourth moments, each toward the longer tail of the rows along it."""
+    squared = np.einsum("ij,ij->i", Y, Y)
+    axes = np.linalg.eigh((Y * (share * squared)[:, None]).T @ Y)[1]
+    return np.asarray(axes * np.where(share @ (Y @ axes) ** 3 < 0.0, -1.0, 1.0))
 
 
 def _some_rows(Y: Array, weight: Array, count: int) -> tuple[Indices, Array]:

@@ -19,7 +19,7 @@ from outweigh.samples import Rows
 from outweigh.samples.dense import INFINITE
 from outweigh.samples.rows import Affine, ArrayRows
 
-__all__ = ["Noise", "Standardizer", "first_look", "known_covariance"]
+__all__ = ["Noise", "Standardizer", "first_look", "known_covariance", "refuse_huge"]
 
 # The origin, and whether the noise is of unit size, are read off this many rows.
 ROWS_FOR_ORIGIN = 500
@@ -250,7 +250,7 @@ def first_look(
         # Along components clean rows lie farther out, nobody knows how far.
         radius_sq = pruning_radius_sq(far, sample_weight, columns.size, tuning)
     pruned = _pruned_rows(far, radius_sq, sample_weight, bound)
-    _refuse_huge(np.delete(far, pruned))
+    refuse_huge(np.delete(far, pruned))
     # In units of the noise, where they are at hand, so that no choice of rows depends on the units.
     keys = seen.keys
     if to_read and rows.n_passes is None:
@@ -444,7 +444,7 @@ def _pruned_rows(
     return np.asarray(order[allowed & (distances > split.max(initial=-np.inf))])
 
 
-def _refuse_huge(squared_distances: Array) -> None:
+def refuse_huge(squared_distances: Array) -> None:
     """Refuse rows that are still too far out, after pruning, for sums of their squares."""
     largest = float(np.sqrt(squared_distances.max(initial=0.0)))
     if largest > _TOO_LARGE:

@@ -60,7 +60,7 @@ def radial_law(
     """
     levels = [p * (1.0 - share) for p in (0.25, 0.5, 0.75)]
     first, median, third = np.maximum(weighted_quantile(squared, weight, levels), _TINY)
-    seen = float(np.log(third / first))
+    seen = float(np.log(third) - np.log(first))
 
     def law(x: float) -> tuple[float, float]:
         return (np.exp(x), _MANY) if shrink else (float(n_features), np.exp(x))

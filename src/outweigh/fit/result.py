@@ -59,7 +59,12 @@ class Fit:
         moment = as_array(noise.samples.moment(weights, centred=True))
         back = noise.standardizer.to_features
         scale = noise.standardizer.scale
-        with np.errstate(over="ignore"):
-            moment = back(back(moment).T) * scale * scale[:, None]
-        n = self.problem.n_effective(weights)
-        return np.asarray(moment * (n / max(n - 1.0, 1.0)))
+        with np.errstate(over="ignore", invalid="ignore"):
+            covariance = back(back(moment).T) * np.outer(scale, scale)
+            n = self.problem.n_effective(weights)
+            covariance *= n / max(n - 1.0, 1.0)
+            # To the last digit symmetric and of no negative variance, which sums of products are
+            # not.
+            covariance = covariance / 2.0 + covariance.T / 2.0
+        np.fill_diagonal(covariance, np.maximum(np.diagonal(covariance), 0.0))
+        return np.asarray(covariance)

@@ -414,11 +414,13 @@ def _better_units(solution: _Solution, settings: Settings) -> Array | None:
     if not (isinstance(settings.scale, str) and settings.scale == "auto"):
         return None
     factor = np.sqrt(noise.samples.variances(weights))
+    # Where all rows that are kept are equal, rounding is left.
+    factor = np.where(factor > 1e-6, factor, 1.0)
     # A deviation beyond what the typical column and the error of a robust scale explain is one of
     # outliers that are still there: adopted, it would hide them for good.
     error = MAD_ERROR / np.sqrt(problem.n_effective(weights))
     most = float(np.median(factor)) * np.exp(largest_of(factor.size) * error)
-    factor = np.minimum(np.where(factor > 0, factor, 1.0), most if most > 0.0 else np.inf)
+    factor = np.minimum(factor, most)
     # Six digits are more than a scale is known to; the rest is the order of summation, which must
     # not decide what a long descent does.
     factor = np.array([float(f"{v:.5e}") for v in factor])

@@ -63,6 +63,7 @@ def fit_elliptical(noise: Noise, task: Task, settings: Settings) -> Fit:
         scores = noise.rows.map(score)
         clean = noise.rows.map(score.clean)
     values = noise.sample_weight * clean
+    kept = float(values.sum() / noise.sample_weight.sum())
     values /= values.sum()
     noise = noise.without(np.flatnonzero(values == 0.0))
     objective = MomentObjective(noise.samples, task.norm(1), True)
@@ -77,7 +78,8 @@ def fit_elliptical(noise: Noise, task: Task, settings: Settings) -> Fit:
         0.0,
         0.0,
         removed,
-        max(removed, 0.0 if settings.contamination is None else settings.contamination),
+        # No weight exceeds what this bound allows it, also where some are removed in part.
+        max(removed, 1.0 - kept, settings.contamination or 0.0),
         Status.REACHED,
         noise="elliptical",
         far=judged.far,

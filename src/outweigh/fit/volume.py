@@ -20,7 +20,7 @@ from outweigh.fit.columns import weighted_quantile
 from outweigh.fit.distances import DistanceScore, distances_for
 from outweigh.fit.noise import Noise
 from outweigh.fit.problem import Problem
-from outweigh.fit.readers import SparseReader, effective_entries, is_white
+from outweigh.fit.readers import SparseReader, effective_entries, fix_signs, is_white
 from outweigh.fit.result import Fit
 from outweigh.fit.search import Found, Weights
 from outweigh.fit.task import Settings, Task
@@ -121,7 +121,8 @@ def least_volume(problem: Problem, n_components: int, bound: float) -> LeastVolu
     values, vectors = _spectrum(samples, weights, centred)
     q = n_leading(float(domain.metric.sum()), n_components, np.maximum(values, 0.0))
     if bound > 0.0:
-        rows = samples.project(vectors[:, :q]) / np.sqrt(values[:q])
+        spread = np.sqrt(np.where(values[:q] > 0.0, values[:q], 1.0))
+        rows = samples.project(vectors[:, :q]) / spread
         weights, n_iter = _from_many_starts(rows, domain, centred)
     for _ in range(_POLISH_STEPS if bound > 0.0 else 0):
         leading = _spectrum(samples, weights, centred)[1][:, :q]
@@ -131,8 +132,10 @@ def least_volume(problem: Problem, n_components: int, bound: float) -> LeastVolu
         if np.abs(moved - weights).sum() <= 1e-9:
             break
         weights = moved
-    vectors = _spectrum(samples, weights, centred)[1]
-    return LeastVolume(weights, vectors[:, : max(q, n_components)], n_iter)
+    values, vectors = _spectrum(samples, weights, centred)
+    # Directions in which rows that are kept do not vary are not told from each other.
+    rank = max(int(np.count_nonzero(values > _SINGULAR * values[0])), 1)
+    return LeastVolume(weights, vectors[:, : min(max(q, n_components), rank)], n_iter)
 
 
 def share_beyond(problem: Problem, found: LeastVolume) -> float:
@@ -174,12 +177,17 @@ def _from_many_starts(rows: Array, domain: CappedSimplex, centred: bool) -> tupl
     for direction in _directions(rows.shape[1]):
         weights = domain.minimize_linear(_away(rows @ direction, reference))
         tried.append(_concentrate(rows, domain, weights, centred, _FIRST_STEPS))
-    tried.sort(key=lambda pair: pair[1])
+    tried.sort(key=_volume)
     best = min(
         (_concentrate(rows, domain, pair[0], centred, _LAST_STEPS) for pair in tried[:_FINALISTS]),
-        key=lambda pair: pair[1],
+        key=_volume,
     )
     return best[0], _FIRST_STEPS * len(tried)
+
+
+def _volume(found: tuple[Array, float]) -> float:
+    """Return a volume but for rounding: of starts that end alike the first is taken."""
+    return round(found[1], 8)
 
 
 def _directions(q: int) -> list[Array]:
@@ -216,7 +224,8 @@ def _spectrum(samples: Samples, weights: Array, centred: bool) -> tuple[Array, A
     """Return eigenvalues and eigenvectors of the weighted second moments, largest first."""
     matrix = samples.moment(weights, centred=centred)
     values, vectors = np.linalg.eigh(matrix.restrict(np.arange(matrix.n_features)))
-    return values[::-1], vectors[:, ::-1]
+    # Eigenvectors have no sign of their own, and starts along them must not depend on it.
+    return values[::-1], fix_signs(vectors[:, ::-1].T).T
 
 
 def _sparse_components(noise: Noise, dense: Array, weights: Array, task: Task) -> Array:

@@ -15,6 +15,8 @@ FloatArray = NDArray[np.float64]
 
 # Caps may sum to this much less than 1 and still count as 1: they are quotients of rounded sums.
 _ROUNDING = 1e-12
+# Entries of a linear form closer than this, relatively, differ by rounding alone.
+_TIED = 1e-9
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -196,9 +198,10 @@ class CappedSimplex:
         return weights
 
     def minimize_linear(self, g: ArrayLike) -> FloatArray:
-        """Return a vertex of D that minimises <g, w>: caps filled in order of increasing g.
+        """Return the w of D that minimises <g, w>: caps filled in order of increasing g.
 
-        Among equal entries of g the earlier row is filled first; at most one row is filled in part.
+        Where caps are filled in part, entries of g that are equal but for rounding are filled in
+        equal parts: the order of the rows decides nothing.
 
         Parameters
         ----------
@@ -208,25 +211,21 @@ class CappedSimplex:
         Examples
         --------
         >>> CappedSimplex.from_contamination(3, 0.5).minimize_linear([2.0, 1.0, 2.0]).round(6)
-        array([0.333333, 0.666667, 0.      ])
+        array([0.166667, 0.666667, 0.166667])
         """
         gradient = _finite_rows("g", g, self.caps.size)
         order = np.argsort(gradient)
-        # A running sum of many caps is off by rounding: it only finds where to look, and the ties
-        # there are put in order. A stable sort of everything takes three times as long.
-        filled = np.cumsum(self.caps[order])
-        ends = np.searchsorted(filled, [self._total * (1 - 1e-9), self._total * (1 + 1e-9)])
-        first, last = gradient[order[np.minimum(ends, order.size - 1)]]
-        rows = np.flatnonzero((gradient >= first) & (gradient <= last))
-        rows = rows[np.argsort(gradient[rows], kind="stable")]
-        weights = np.where(gradient < first, self.caps, 0.0)
-        room = self._total - weights.sum()
-        before = np.append(0.0, np.cumsum(self.caps[rows[:-1]]))
-        weights[rows] = np.clip(room - before, 0.0, self.caps[rows])
+        # A running sum of many caps is off by rounding: it only finds the entry at the edge.
+        edge = min(int(np.searchsorted(np.cumsum(self.caps[order]), self._total)), order.size - 1)
+        level = gradient[order[edge]]
+        ties = np.abs(gradient - level) <= _TIED * np.abs(level)
+        weights = np.where((gradient < level) & ~ties, self.caps, 0.0)
+        share = (self._total - weights.sum()) / self.caps[ties].sum()
+        weights[ties] = min(max(share, 0.0), 1.0) * self.caps[ties]
         return weights
 
     def maximize_linear(self, g: ArrayLike) -> FloatArray:
-        """Return a vertex of D that maximises <g, w>: ``minimize_linear(-g)``."""
+        """Return the w of D that maximises <g, w>: ``minimize_linear(-g)``."""
         return self.minimize_linear(-np.asarray(g, dtype=np.float64))
 
     def project_tangent(
@@ -259,7 +258,11 @@ class CappedSimplex:
         target = _finite_rows("direction", direction, self.caps.size)
         lower = np.where(weights <= atol, 0.0, -np.inf)
         upper = np.where(weights >= self.caps - atol, 0.0, np.inf)
-        return clip_to_sum(Clipped(target, self._step_size, lower, upper), 0.0)
+        # To a cone multiples project as multiples: sizes near the least of all numbers are avoided.
+        exponent = np.frexp(np.abs(target).max(initial=0.0))[1]
+        target = np.ldexp(target, -exponent)
+        projected = clip_to_sum(Clipped(target, self._step_size, lower, upper), 0.0)
+        return np.asarray(np.ldexp(projected, exponent))
 
     def contains(self, w: ArrayLike, atol: float = _ROUNDING) -> bool:
         """Tell whether w lies in D, each bound and the sum to within atol."""

@@ -13,7 +13,7 @@ import math
 import numpy as np
 
 from outweigh.fit.certificate import certified
-from outweigh.fit.noise import Noise, Standardizer, pruning_radius_sq
+from outweigh.fit.noise import Noise, Standardizer, pruning_radius_sq, refuse_huge
 from outweigh.fit.problem import Problem
 from outweigh.fit.readers import DenseReader, SparseReader
 from outweigh.fit.result import Fit
@@ -132,6 +132,7 @@ def _as_it_is(rows: Rows, sample_weight: Array, settings: Settings) -> Noise:
     standardizer = Standardizer(np.arange(d), np.zeros(d), np.ones(d))
     samples = rows.samples(standardizer.view, d, standardizer.affine)
     far = samples.squared_distances(np.zeros(d))
+    refuse_huge(far)
     return Noise(
         rows,
         sample_weight,

@@ -348,8 +348,9 @@ def kurtosis_spacing(n_features: int) -> int:
 
 def median_kurtosis(second: Array, fourth: Array) -> float:
     """Return the median kurtosis, given central moments; 3 where nothing varies."""
-    varying = second > 0
-    return float(np.median(fourth[varying] / second[varying] ** 2)) if varying.any() else 3.0
+    square = second**2
+    varying = square > 0
+    return float(np.median(fourth[varying] / square[varying])) if varying.any() else 3.0
 
 
 def in_memory(samples: Samples) -> DenseSamples:
