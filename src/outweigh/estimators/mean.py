@@ -20,14 +20,13 @@ from outweigh.fit.certificate import Certificate
 from outweigh.fit.readers import count_entries
 from outweigh.fit.road import Fit, Task, weighted_covariance
 from outweigh.fit.score import EllipticalScore, RowScore
-from outweigh.norms import KyFan, RowwiseLargest
+from outweigh.norms import KyFan, RowwiseLargest, top_k_indices
 from outweigh.objectives import MomentObjective
 from outweigh.optimise import CappedSimplex
 from outweigh.protocols import Array
 from outweigh.research.moreau import moreau_gradient
 from outweigh.samples import Rows
 from outweigh.samples.rows import Accepted
-from outweigh.selection import top_k_indices
 
 __all__ = ["MeanEstimator", "RobustMean", "RobustSparseMean"]
 

@@ -14,8 +14,8 @@ import numpy as np
 import scipy.linalg
 
 from outweigh.fit.readers import SparseReader, orthonormal
+from outweigh.norms import top_k_indices
 from outweigh.protocols import Array, Indices, MomentMatrix, Samples
-from outweigh.selection import top_k_indices
 
 __all__ = ["Beyond", "BeyondReader", "feature_variances", "level_beside"]
 

@@ -38,7 +38,7 @@ from outweigh.fit.volume import least_volume, share_beyond
 from outweigh.fit.whiteness import MOST_ROWS, bulk_excess, some_columns
 from outweigh.fit.workspace import Everything, Part, Workspace, workspace_for
 from outweigh.forms import Form
-from outweigh.norms import KyFan, RowwiseLargest
+from outweigh.norms import KyFan, RowwiseLargest, top_k_indices
 from outweigh.norms.floor import NoiseFloor
 from outweigh.objectives import MomentObjective
 from outweigh.optimise import steps_for
@@ -47,7 +47,6 @@ from outweigh.protocols import Array, Norm, Samples, Status
 from outweigh.samples import Rows
 from outweigh.samples.dense import column_energy, in_memory, in_span
 from outweigh.samples.matrices import as_array
-from outweigh.selection import top_k_indices
 
 __all__ = ["Fit", "Settings", "Task", "certified", "fit", "weighted_covariance"]
 
