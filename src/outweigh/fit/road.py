@@ -444,12 +444,7 @@ def _beside(problem: Problem, components: Array) -> Problem:
     """Return the problem with components taken out of the second moments."""
     if components.shape[1] == 0:
         return problem
-    # Components are read off the whole matrix at the weights that a search surveyed last.
-    remembered = getattr(problem.samples, "remembers_moments", False)
-    objective = replace(
-        problem.objective, removed=orthonormal(components), full_precision=remembered
-    )
-    return problem.with_objective(objective)
+    return problem.with_objective(replace(problem.objective, removed=orthonormal(components)))
 
 
 def _seen_by(problem: Problem, found: Found) -> Found:

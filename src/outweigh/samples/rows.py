@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from outweigh.protocols import Array, Indices, Samples
 from outweigh.samples import kernels
-from outweigh.samples.chunks import Sums, add_sums
+from outweigh.samples.chunks import GATHERED_BYTES, Sums, add_sums
 from outweigh.samples.dense import DenseSamples
 from outweigh.samples.sparse import row_slices
 
@@ -28,6 +28,8 @@ __all__ = [
     "Overview",
     "Rows",
     "accept_slices",
+    "is_dask",
+    "is_on_disk",
 ]
 
 Accepts = Callable[[NDArray[np.floating]], NDArray[np.bool_]]
@@ -229,7 +231,17 @@ def accept_slices(
     total: Sums | None = None
     for part, rows in slices:
         own = None if weights is None else weights[part]
-        mask, sums = kernels.accepted(rows, accepts, origin, True, own)
-        masks.append(np.asarray(mask))
+        mask, sums = kernels.accepted(rows, accepts, origin, own)
+        masks.append(mask)
         total = add_sums(total, sums)
     return Accepted.of(total or (), np.concatenate(masks), weights)
+
+
+def is_dask(X: object) -> bool:
+    """Tell whether X is a collection of Dask, without importing Dask."""
+    return type(X).__module__.split(".")[0] in {"dask", "dask_expr"} and hasattr(X, "dask")
+
+
+def is_on_disk(X: object) -> bool:
+    """Tell whether X is an array on disk, too large to be read at once."""
+    return isinstance(X, np.memmap) and X.ndim == 2 and 8 * X.size > GATHERED_BYTES

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from outweigh.forms import Form
 from outweigh.protocols import Array, Indices, MomentMatrix, Reference
 from outweigh.samples.chunks import GATHERED_BYTES
-from outweigh.samples.dense import INFINITE, DenseSamples, kurtosis_spacing, median_kurtosis
+from outweigh.samples.dense import INFINITE, DenseSamples, median_kurtosis, some_columns
 from outweigh.samples.matrices import ArrayMoment, LazyMoment
 
 __all__ = ["SparseSamples", "dense_budget", "row_slices"]
@@ -83,25 +83,14 @@ class SparseSamples:
         found = np.asarray(self.matrix.T @ weights)
         return found - self._total(weights) * self.shift if self._is_shifted else found
 
-    def moment(
-        self,
-        weights: Array,
-        *,
-        centred: bool,
-        reference: Reference = 0.0,
-        mean: Array | None = None,
-        rounded: bool = False,
-    ) -> MomentMatrix:
-        """Return S_w - R (centred) or M_w - R; always summed in float64."""
-        del rounded
-        if not centred:
-            mean = None
-        elif mean is None:
-            mean = self.mean(weights)
+    def moment(self, weights: Array, *, centred: bool, reference: Reference = 0.0) -> MomentMatrix:
+        """Return S_w - R (centred) or M_w - R."""
+        mean = self.mean(weights) if centred else None
+        size = max(1, self._budget // (16 * self.n_features))
+        lazy = LazyMoment(self, weights, mean, reference, size)
         if 8 * self.n_features**2 > max(_SMALL_MATRIX, self._budget):
-            size = max(1, self._budget // (16 * self.n_features))
-            return LazyMoment(self, weights, mean, reference, size)
-        return ArrayMoment.of(self._second(weights), mean, reference)
+            return lazy
+        return ArrayMoment.of(self._second(weights), lazy)
 
     def quadratic(self, form: Form, drift: Array | None = None) -> Array:
         """Return x_i'Zx_i - x_i'b for every row."""
@@ -169,7 +158,7 @@ class SparseSamples:
 
     def typical_kurtosis(self, weights: Array) -> float:
         """Return the median over columns of the weighted kurtosis; 3 for Gaussian features."""
-        some = self._on(np.arange(0, self.n_features, kurtosis_spacing(self.n_features)))
+        some = self._on(some_columns(np.arange(self.n_features)))
         return median_kurtosis(*some._about(weights, some.mean(weights), (2, 4)))
 
     def squared_distances(
@@ -187,13 +176,6 @@ class SparseSamples:
             own = centre - self.shift
             result[self.emptied] = own @ own
         return np.maximum(result, 0.0)
-
-    def distances_and_quadratic(
-        self, centre: Array, form: Form, drift: Array | None = None
-    ) -> tuple[Array, Array]:
-        """Return `squared_distances` and `quadratic`; values of 1e300 may overflow."""
-        with np.errstate(over="ignore", invalid="ignore"):
-            return self.squared_distances(centre), self.quadratic(form, drift)
 
     def rescaled(self, factor: Array) -> SparseSamples:
         """Return the same rows with every column divided by its factor."""

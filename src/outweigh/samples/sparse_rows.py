@@ -101,30 +101,20 @@ class SparseRows:
             shift = affine.origin / affine.scale
             if np.all(np.abs(shift) <= _FAR):
                 return SparseSamples(_divided(self.matrix, affine.columns, affine.scale), shift)
-        n = self.shape[0]
-        sizes = tuple(rows.stop - rows.start for rows in row_slices(*self.shape))
-        chunks = SlicedChunks(_Slices(self.matrix), sizes, dense_budget(n, d))
+        n, width = self.shape
+        slices = list(row_slices(n, width))
+        chunks = SlicedChunks(
+            lambda i: np.asarray(self.matrix[slices[i]].toarray()),
+            tuple(rows.stop - rows.start for rows in slices),
+            width,
+            dense_budget(n, d),
+        )
         return ChunkedSamples(chunks, d, transform)
 
     def map(self, function: Callable[[Array], Array]) -> Array:
         """Return a function of every row, of one dense slice after the other."""
         parts = [function(self.matrix[rows].toarray()) for rows in row_slices(*self.shape)]
         return np.concatenate(parts)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Slices:
-    """A sparse matrix that answers slices as an array on disk would."""
-
-    matrix: Any
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        n, d = self.matrix.shape
-        return int(n), int(d)
-
-    def __getitem__(self, rows: slice) -> NDArray[Any]:
-        return np.asarray(self.matrix[rows].toarray())
 
 
 def _divided(matrix: Any, columns: Indices, scale: Array) -> Any:
