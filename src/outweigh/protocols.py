@@ -110,6 +110,12 @@ class Samples(Protocol):
 
     def moment(self, weights: Array, *, centred: bool, reference: Reference = 0.0) -> MomentMatrix:
         """Return S_w - R (centred) or M_w - R, for weights of sum one."""
+        return self.moment_about(weights, self.mean(weights) if centred else None, reference)
+
+    def moment_about(
+        self, weights: Array, mean: Array | None, reference: Reference
+    ) -> MomentMatrix:
+        """Return X'diag(w)X - mu mu' - R, without mu mu' where there is no mean."""
         ...
 
     def moment_rows(self, weights: Array, indices: Indices) -> Array:
@@ -138,7 +144,7 @@ class Samples(Protocol):
 
     def at_hand(self) -> Samples:
         """Return the same samples in memory if they fit, for a descent that reads them often."""
-        ...
+        return self
 
     def without(self, rows: Indices) -> Samples:
         """Return the samples with zeros in some rows, whose weights are zero from now on."""
@@ -148,14 +154,12 @@ class Samples(Protocol):
         """Return some rows alone, huge values clipped."""
         ...
 
-    def squared_distances(
-        self, centre: Array, within: float | None = None, weights: Array | None = None
-    ) -> Array:
+    def squared_distances(self, centre: Array, near: tuple[float, Array] | None = None) -> Array:
         """Return |x_i - centre|^2 for every row.
 
-        With `within` and `weights`, rows that are read in passes find in the same one the moments
-        at these weights of the rows within that squared radius, so that asking for them next costs
-        nothing.
+        With a squared radius and weights in `near`, rows that are read in passes find in the same
+        one the moments at these weights of the rows within that radius, so that asking for them
+        next costs nothing. Those of rows in memory can wait.
         """
         ...
 

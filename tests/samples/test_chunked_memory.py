@@ -99,7 +99,7 @@ def test_moments_of_the_rows_within_a_radius_come_with_the_distances(X: Array) -
     centre, radius_sq = np.full(D, 0.1), 2.0 * D
     with np.errstate(over="ignore"):
         near = np.sum((X - centre) ** 2, axis=1) <= radius_sq
-    found = samples.squared_distances(centre, radius_sq, reference())
+    found = samples.squared_distances(centre, (radius_sq, reference()))
     np.testing.assert_array_equal(found <= radius_sq, near)
     weights = np.where(near, reference(), 0.0)
     dense = DenseSamples(np.where(near[:, None], X, 0.0))

@@ -116,7 +116,15 @@ class RowwiseLargest:
             rounding = 0.0
             energy = row_energies(_exact_blocks(matrix), d, k)
         wanted = min(max(k, min(_LEAST_ROWS, n_rows)), d)
-        listed = _within_rounding(energy, wanted, k, rounding)
+        if rounding == 0.0:
+            listed = top_k_indices(energy, wanted)
+        else:
+            # All rows that may be among the largest. Entries are off by the rounding, k of them by
+            # sqrt(k) times as much; and the sum of their squares was itself rounded.
+            length = np.sqrt(energy)
+            off = np.sqrt(k) * rounding + 1e-6 * length
+            cut = np.partition(length - off, d - wanted)[d - wanted]
+            listed = np.flatnonzero(length + off >= cut)
         lines = matrix.rows(listed)
         cols = top_k_per_row(lines, k)
         values = np.take_along_axis(lines, cols, axis=1)
@@ -175,18 +183,6 @@ def _survey(maximum: Maximum, rows: Indices, values: Array, n_coordinates: int) 
     own[rows] = np.square(values[np.arange(rows.size), rows])
     form = maximum.form
     return Survey(maximum.value, form, coordinates, energy - own, own, rows.size)
-
-
-def _within_rounding(energy: Array, wanted: int, k: int, rounding: float) -> Indices:
-    """Return the rows that may be among the `wanted` of largest energy."""
-    if rounding == 0.0:
-        return top_k_indices(energy, wanted)
-    length = np.sqrt(energy)
-    # Entries are off by the rounding, k of them by sqrt(k) times as much; and the sum of their
-    # squares was itself rounded.
-    off = np.sqrt(k) * rounding + 1e-6 * length
-    cut = np.partition(length - off, length.size - wanted)[length.size - wanted]
-    return np.flatnonzero(length + off >= cut)
 
 
 def _normalised(n_features: int, rows: Indices, cols: Indices, values: Array) -> Maximum:

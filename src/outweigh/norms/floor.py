@@ -30,11 +30,10 @@ _DRAW_BUDGET = 200_000
 _MIN_DRAWS = 12
 _SIMULATE_SPECTRUM_BELOW = 16
 
-# Mean, standard deviation and 0.99 quantile of the Tracy-Widom law (beta = 1), and the means of
-# its first eigenvalues (Bornemann, "On the numerical evaluation of distributions in random matrix
-# theory", 2010); later eigenvalues are taken at the last.
-_TW_MEDIAN = -1.2687
-_TW_UPPER = 2.0234
+# Median and 0.99 quantile of the Tracy-Widom law (beta = 1), and the means of its first eigenvalues
+# (Bornemann, "On the numerical evaluation of distributions in random matrix theory", 2010); later
+# eigenvalues are taken at the last.
+_TW_FIRST = (-1.2687, 2.0234)
 _TW_MEANS = (-1.2065, -3.2624, -5.1604, -6.8209, -8.3)
 
 
@@ -95,38 +94,30 @@ def noise_floor(
 
 
 @noise_floor.register
-def _(
-    norm: RowwiseLargest, n_effective: float, n_features: int, kurtosis: float = 3.0
-) -> NoiseFloor:
-    if norm.n_nonzero >= n_features:
-        return _frobenius(n_effective, n_features, kurtosis)
-    return _drawn(_rowwise_draw, n_effective, n_features, norm.n_nonzero, kurtosis)
+def _(norm: RowwiseLargest, n: float, d: int, kurtosis: float = 3.0) -> NoiseFloor:
+    if norm.n_nonzero >= d:
+        return _frobenius(n, d, kurtosis)
+    return _drawn(_rowwise_draw, n, d, norm.n_nonzero, kurtosis)
 
 
 @noise_floor.register
-def _(
-    norm: LargestEntries, n_effective: float, n_features: int, kurtosis: float = 3.0
-) -> NoiseFloor:
-    m = min(norm.n_entries, n_features**2)
-    if m == n_features**2:
-        return _frobenius(n_effective, n_features, kurtosis)
-    return _drawn(_largest_draw, n_effective, n_features, m, kurtosis)
+def _(norm: LargestEntries, n: float, d: int, kurtosis: float = 3.0) -> NoiseFloor:
+    if norm.n_entries >= d**2:
+        return _frobenius(n, d, kurtosis)
+    return _drawn(_largest_draw, n, d, norm.n_entries, kurtosis)
 
 
 @noise_floor.register
-def _(norm: KyFan, n_effective: float, n_features: int, kurtosis: float = 3.0) -> NoiseFloor:
-    rank = min(norm.rank, n_features)
-    if n_features < _SIMULATE_SPECTRUM_BELOW:
-        return _drawn(_spectrum_draw, n_effective, n_features, rank, kurtosis)
-    n = max(n_effective - 1.0, 1.0)
-    edge = (np.sqrt(n) + np.sqrt(n_features)) ** 2
-    width = (np.sqrt(n) + np.sqrt(n_features)) * (n**-0.5 + n_features**-0.5) ** (1 / 3)
+def _(norm: KyFan, n: float, d: int, kurtosis: float = 3.0) -> NoiseFloor:
+    rank = min(norm.rank, d)
+    if d < _SIMULATE_SPECTRUM_BELOW:
+        return _drawn(_spectrum_draw, n, d, rank, kurtosis)
+    freedom = max(n - 1.0, 1.0)
+    edge = (np.sqrt(freedom) + np.sqrt(d)) ** 2
+    width = (np.sqrt(freedom) + np.sqrt(d)) * (freedom**-0.5 + d**-0.5) ** (1 / 3)
     later = sum(_TW_MEANS[min(j, len(_TW_MEANS) - 1)] for j in range(1, rank))
-
-    def level(first: float) -> float:
-        return float((rank * edge + (first + later) * width) / n_effective - rank)
-
-    return NoiseFloor(level(_TW_MEDIAN), level(_TW_UPPER))
+    levels = ((rank * edge + (first + later) * width) / n - rank for first in _TW_FIRST)
+    return NoiseFloor(*(float(level) for level in levels))
 
 
 Draw = Callable[[np.random.Generator, int, float, int, int, float], Array]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 
@@ -45,7 +46,7 @@ def steps_for(
     if solver == "backtracking":
         return lambda target: Backtracking(), ProjectedSubgradient(domain)
     update = EntropicMirror(domain) if solver == "mirror" else ProjectedSubgradient(domain)
-    return lambda target: Polyak(target, patience=patience), update
+    return partial(Polyak, patience=patience), update
 
 
 @dataclass(slots=True)

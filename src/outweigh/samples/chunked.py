@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from outweigh.forms import Form
-from outweigh.protocols import Array, Indices, MomentMatrix, Reference
+from outweigh.protocols import Array, Indices, MomentMatrix, Reference, Samples
 from outweigh.samples import kernels
 from outweigh.samples.chunked_memory import Gathered, MomentMemory, MomentSums
 from outweigh.samples.chunks import Chunks, Kernel, Pass, Sums
@@ -26,7 +26,7 @@ _NONE = np.empty(0, dtype=np.intp)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ChunkedSamples:
+class ChunkedSamples(Samples):
     """Rows in chunks, seen through passes over them.
 
     A pass brings home more than it was asked for where that costs nothing, and what is at hand is
@@ -38,7 +38,7 @@ class ChunkedSamples:
     chunks : Chunks
     transform : callable, optional
         From raw rows to rows in units of the noise.
-    n_features : int
+    width : int
         Columns after the transform.
     keep : ndarray of bool, optional
         The rows that count; all by default.
@@ -47,7 +47,7 @@ class ChunkedSamples:
     """
 
     chunks: Chunks
-    n_features: int
+    width: int
     transform: Transform | None = None
     keep: NDArray[np.bool_] | None = None
     zeroed: Indices = field(default_factory=lambda: _NONE)
@@ -60,6 +60,11 @@ class ChunkedSamples:
         """Number of rows n."""
         return self.chunks.count(self.keep)
 
+    @property
+    def n_features(self) -> int:
+        """Number of columns d."""
+        return self.width
+
     def mean(self, weights: Array) -> Array:
         """Return mu_w = X'w."""
         if weights.min() >= 0.0:
@@ -67,11 +72,13 @@ class ChunkedSamples:
             return self._sums(weights).first.copy()
         return self._added("a weighted mean", DenseSamples.mean, weights)
 
-    def moment(self, weights: Array, *, centred: bool, reference: Reference = 0.0) -> MomentMatrix:
-        """Return S_w - R (centred) or M_w - R."""
+    def moment_about(
+        self, weights: Array, mean: Array | None, reference: Reference
+    ) -> MomentMatrix:
+        """Return M_w - mu mu' - R as an array, or on demand where it does not fit the budget."""
         sums = self._sums(weights)
         size = max(1, self.chunks.budget // (16 * self.n_features))
-        lazy = LazyMoment(self, weights, sums.first if centred else None, reference, size)
+        lazy = LazyMoment(self, weights, mean, reference, size)
         return lazy if sums.second.ndim == 1 else ArrayMoment.of(sums.second.copy(), lazy)
 
     def quadratic(self, form: Form, drift: Array | None = None) -> Array:
@@ -139,13 +146,12 @@ class ChunkedSamples:
         """Return the median over columns of the weighted kurtosis; 3 for Gaussian features."""
         return self._sums(weights).typical_kurtosis()
 
-    def squared_distances(
-        self, centre: Array, within: float | None = None, weights: Array | None = None
-    ) -> Array:
+    def squared_distances(self, centre: Array, near: tuple[float, Array] | None = None) -> Array:
         """Return |x_i - centre|^2 for every row; remember the moments of the rows within."""
         purpose = "squared distances"
-        if within is None or weights is None:
+        if near is None:
             return self._told(purpose, DenseSamples.squared_distances, centre)
+        within, weights = near
         arguments = (centre, within, self.chunks.budget)
         found, sums = self._run(kernels.distances, arguments, purpose, weights)
         kept = np.where(found <= within, weights, 0.0)

@@ -14,7 +14,8 @@ from outweigh.protocols import Array, Indices, Samples
 from outweigh.samples import kernels
 from outweigh.samples.chunked import ChunkedSamples
 from outweigh.samples.chunks import Chunks, Kernel, Pass, SlicedChunks, Sums
-from outweigh.samples.rows import Accepted, Accepts, Affine, ArrayRows, Overview, is_dask
+from outweigh.samples.kernels import Transform
+from outweigh.samples.rows import Accepted, Accepts, Affine, ArrayRows, Overview, Rows, is_dask
 
 __all__ = ["ChunkedRows", "chunked_rows"]
 
@@ -23,7 +24,7 @@ _SWAMPING = 1e8
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ChunkedRows:
+class ChunkedRows(Rows):
     """Rows that are read a chunk at a time."""
 
     chunks: Chunks
@@ -50,8 +51,10 @@ class ChunkedRows:
             keys = self.map(partial(_along, np.where(varies, direction, 0.0)))
         return Overview(first, varies, keys)
 
-    def take(self, indices: Indices) -> Array:
+    def take(self, indices: Indices | slice) -> Array:
         """Return some rows, reading only the chunks that hold them."""
+        if isinstance(indices, slice):
+            indices = np.arange(self.shape[0])[indices]
         positions = indices if self.keep is None else np.flatnonzero(self.keep)[indices]
         starts = self.chunks.starts
         chunk_of = np.searchsorted(starts, positions, side="right") - 1
@@ -121,12 +124,7 @@ class ChunkedRows:
         # What is lazy holds the weights already.
         return Accepted.of(sums, mask, weights) if lazy is None else Accepted.of(sums, lazy, None)
 
-    def samples(
-        self,
-        transform: Callable[[NDArray[np.floating]], Array],
-        d: int,
-        affine: Affine | None = None,
-    ) -> Samples:
+    def samples(self, transform: Transform, d: int, affine: Affine | None = None) -> Samples:
         """Return the rows as samples after a transform: in memory if all of them fit the budget."""
         del affine
         return ChunkedSamples(self.chunks, d, transform, self.keep).at_hand()

@@ -59,7 +59,7 @@ _SINGLE_ROUNDING = 2.0**-20
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class DenseSamples:
+class DenseSamples(Samples):
     """The rows of an (n, d) float64 array, seen through reductions.
 
     Parameters
@@ -107,19 +107,11 @@ class DenseSamples:
             self._mean[:] = [last]
         return last[1].copy()
 
-    def moment(self, weights: Array, *, centred: bool, reference: Reference = 0.0) -> MomentMatrix:
-        """Return S_w - R (centred) or M_w - R as a moment matrix.
-
-        Parameters
-        ----------
-        weights : ndarray of shape (n,)
-            Of sum one.
-        centred : bool
-            Subtract mu_w mu_w'.
-        reference : float or ndarray
-            The reference R.
-        """
-        lazy = self._lazy_moment(weights, self.mean(weights) if centred else None, reference)
+    def moment_about(
+        self, weights: Array, mean: Array | None, reference: Reference
+    ) -> MomentMatrix:
+        """Return M_w - mu mu' - R as an array, or on demand where it does not fit the budget."""
+        lazy = self._lazy_moment(weights, mean, reference)
         if not self._holds(1, np.float64):
             return lazy
         if self.remembers_moments:
@@ -259,10 +251,6 @@ class DenseSamples:
         # Three times as quick as indexing, whose result is in Fortran order.
         return DenseSamples(np.take(self.array, indices, axis=1), self.memory_budget)
 
-    def at_hand(self) -> DenseSamples:
-        """Return the same samples in memory: these."""
-        return self
-
     def without(self, rows: Indices) -> DenseSamples:
         """Return a copy with zeros in some rows."""
         array = self.array.copy()
@@ -295,11 +283,9 @@ class DenseSamples:
         second = weights @ squares
         return median_kurtosis(second, weights @ np.square(squares, out=squares))
 
-    def squared_distances(
-        self, centre: Array, within: float | None = None, weights: Array | None = None
-    ) -> Array:
-        """Return |x_i - centre|^2 for every row; moments of rows in memory can wait."""
-        del within, weights
+    def squared_distances(self, centre: Array, near: tuple[float, Array] | None = None) -> Array:
+        """Return |x_i - centre|^2 for every row."""
+        del near
         result = np.empty(self.n_samples)
         with np.errstate(over="ignore"):
             for rows in self._chunks():

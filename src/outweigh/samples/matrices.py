@@ -285,10 +285,6 @@ class _Known:
     matrix: Floats
     changes: int = 0
 
-    def holds(self, weights: Array) -> bool:
-        """Whether the matrix is that of these weights."""
-        return bool(np.abs(weights - self.weights).max() <= _EQUAL * weights.max())
-
     def changed_to(self, weights: Array, rows: NDArray[np.float64]) -> _Known | None:
         """Return the second moment of other weights; None where a new sum costs less.
 
@@ -321,7 +317,9 @@ class SecondMoments:
     def find(self, weights: Array) -> Floats | None:
         """Return X'diag(w)X if it is known."""
         for known in (self._last, self._first):
-            if known is not None and known.holds(weights):
+            if known is None:
+                continue
+            if np.abs(weights - known.weights).max() <= _EQUAL * weights.max():
                 return known.matrix
         return None
 
