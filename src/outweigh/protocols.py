@@ -110,12 +110,6 @@ class Samples(Protocol):
 
     def moment(self, weights: Array, *, centred: bool, reference: Reference = 0.0) -> MomentMatrix:
         """Return S_w - R (centred) or M_w - R, for weights of sum one."""
-        return self.moment_about(weights, self.mean(weights) if centred else None, reference)
-
-    def moment_about(
-        self, weights: Array, mean: Array | None, reference: Reference
-    ) -> MomentMatrix:
-        """Return X'diag(w)X - mu mu' - R, without mu mu' where there is no mean."""
         ...
 
     def moment_rows(self, weights: Array, indices: Indices) -> Array:
@@ -144,7 +138,7 @@ class Samples(Protocol):
 
     def at_hand(self) -> Samples:
         """Return the same samples in memory if they fit, for a descent that reads them often."""
-        return self
+        ...
 
     def without(self, rows: Indices) -> Samples:
         """Return the samples with zeros in some rows, whose weights are zero from now on."""

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from outweigh.norms import LargestEntries, RowwiseLargest, VectorLargest, hard_threshold
+from outweigh.norms import LargestEntries, RowwiseLargest, VectorLargest
+from outweigh.norms.entrywise import hard_threshold
 from outweigh.samples import ArrayMoment, DenseSamples
 from outweigh.samples.matrices import LazyMoment
 from tests.reference import norms as brute

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
 from outweigh.fit.road import Fit, Settings, Task
-from outweigh.norms import hard_threshold
+from outweigh.norms.entrywise import hard_threshold
 from outweigh.research.algorithms import fit_paper
 from outweigh.samples import ArrayRows
 

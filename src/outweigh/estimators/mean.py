@@ -20,7 +20,8 @@ from outweigh.fit.certificate import Certificate
 from outweigh.fit.readers import count_entries
 from outweigh.fit.road import Fit, Task, weighted_covariance
 from outweigh.fit.score import EllipticalScore, RowScore
-from outweigh.norms import KyFan, RowwiseLargest, top_k_indices
+from outweigh.norms import KyFan, RowwiseLargest
+from outweigh.norms.entrywise import top_k_indices
 from outweigh.objectives import MomentObjective
 from outweigh.optimise import CappedSimplex
 from outweigh.protocols import Array

@@ -14,7 +14,7 @@ import numpy as np
 import scipy.linalg
 
 from outweigh.fit.readers import SparseReader, orthonormal
-from outweigh.norms import top_k_indices
+from outweigh.norms.entrywise import top_k_indices
 from outweigh.protocols import Array, Indices, MomentMatrix, Samples
 
 __all__ = ["Beyond", "BeyondReader", "feature_variances", "level_beside"]

@@ -10,7 +10,8 @@ from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 from scipy.special import ndtri
 
 from outweigh.fit.bulk import robust_scatter, robust_variance
-from outweigh.norms import KyFan, LargestEntries, top_k_indices
+from outweigh.norms import KyFan, LargestEntries
+from outweigh.norms.entrywise import top_k_indices
 from outweigh.protocols import Array, Indices, Norm, Samples
 from outweigh.samples import ArrayMoment
 

@@ -38,7 +38,8 @@ from outweigh.fit.volume import least_volume, share_beyond
 from outweigh.fit.whiteness import MOST_ROWS, bulk_excess, some_columns
 from outweigh.fit.workspace import Everything, Part, Workspace, workspace_for
 from outweigh.forms import Form
-from outweigh.norms import KyFan, RowwiseLargest, top_k_indices
+from outweigh.norms import KyFan, RowwiseLargest
+from outweigh.norms.entrywise import top_k_indices
 from outweigh.norms.floor import NoiseFloor
 from outweigh.objectives import MomentObjective
 from outweigh.optimise import steps_for

@@ -1,19 +1,6 @@
 """Norms on moment matrices, each with its value and its maximiser."""
 
-from outweigh.norms.entrywise import (
-    LargestEntries,
-    RowwiseLargest,
-    VectorLargest,
-    hard_threshold,
-    top_k_indices,
-)
+from outweigh.norms.entrywise import LargestEntries, RowwiseLargest, VectorLargest
 from outweigh.norms.spectral import KyFan
 
-__all__ = [
-    "KyFan",
-    "LargestEntries",
-    "RowwiseLargest",
-    "VectorLargest",
-    "hard_threshold",
-    "top_k_indices",
-]
+__all__ = ["KyFan", "LargestEntries", "RowwiseLargest", "VectorLargest"]

@@ -9,7 +9,8 @@ from numbers import Integral, Real
 import numpy as np
 from numpy.typing import ArrayLike
 
-from outweigh.norms import KyFan, LargestEntries, RowwiseLargest, VectorLargest, hard_threshold
+from outweigh.norms import KyFan, LargestEntries, RowwiseLargest, VectorLargest
+from outweigh.norms.entrywise import hard_threshold
 from outweigh.objectives import MomentObjective
 from outweigh.optimise.capped_simplex import CappedSimplex
 from outweigh.protocols import Array, Norm, Reference

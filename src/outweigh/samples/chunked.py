@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from outweigh.forms import Form
-from outweigh.protocols import Array, Indices, MomentMatrix, Reference, Samples
+from outweigh.protocols import Array, Indices, MomentMatrix, Reference
 from outweigh.samples import kernels
 from outweigh.samples.chunked_memory import Gathered, MomentMemory, MomentSums
 from outweigh.samples.chunks import Chunks, Kernel, Pass, Sums
 from outweigh.samples.dense import DenseSamples
 from outweigh.samples.kernels import Loader, Transform
-from outweigh.samples.matrices import ArrayMoment, LazyMoment
+from outweigh.samples.matrices import AnySamples, ArrayMoment, LazyMoment
 
 __all__ = ["ChunkedSamples"]
 
@@ -26,7 +26,7 @@ _NONE = np.empty(0, dtype=np.intp)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ChunkedSamples(Samples):
+class ChunkedSamples(AnySamples):
     """Rows in chunks, seen through passes over them.
 
     A pass brings home more than it was asked for where that costs nothing, and what is at hand is

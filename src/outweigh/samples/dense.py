@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from outweigh.forms import Form
 from outweigh.protocols import Array, Indices, MomentMatrix, Reference, Samples
 from outweigh.samples.matrices import (
+    AnySamples,
     ArrayMoment,
     Block,
     LazyMoment,
@@ -59,7 +60,7 @@ _SINGLE_ROUNDING = 2.0**-20
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class DenseSamples(Samples):
+class DenseSamples(AnySamples):
     """The rows of an (n, d) float64 array, seen through reductions.
 
     Parameters

@@ -16,10 +16,10 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from outweigh.forms import Form
-from outweigh.protocols import Array, Indices, MomentMatrix, Reference, Samples
+from outweigh.protocols import Array, Indices, MomentMatrix, Reference
 from outweigh.samples.chunks import GATHERED_BYTES
 from outweigh.samples.dense import INFINITE, DenseSamples, median_kurtosis, some_columns
-from outweigh.samples.matrices import ArrayMoment, LazyMoment
+from outweigh.samples.matrices import AnySamples, ArrayMoment, LazyMoment
 
 __all__ = ["SparseSamples", "dense_budget", "row_slices"]
 
@@ -38,7 +38,7 @@ _TILE = 512
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class SparseSamples(Samples):
+class SparseSamples(AnySamples):
     """The rows of a sparse matrix less a common shift, seen through reductions.
 
     Second moments are summed by sparse products where those are quicker, which is up to a density
