@@ -13,7 +13,7 @@ from benchmarks.tables import medians, seeds, show
 from outweigh import RobustSparseMean
 from outweigh.adversaries import make
 from outweigh.fit.tuning import TUNING
-from outweigh.selection import hard_threshold
+from outweigh.norms.entrywise import hard_threshold
 
 EPS = 0.1
 # Adversary, n, d, k.

@@ -10,7 +10,7 @@ import numpy as np
 
 from outweigh import RobustMean, RobustSparseMean
 from outweigh.adversaries import Sample
-from outweigh.selection import hard_threshold
+from outweigh.norms.entrywise import hard_threshold
 
 # What is declared of the rows: noise of deviation one, uncorrelated.
 DECLARED = {"scale": None, "covariance": None}

@@ -15,7 +15,7 @@ from threadpoolctl import threadpool_limits
 from benchmarks.pairing import FIRST_SEED
 from benchmarks.tables import show
 from outweigh import RobustMean, RobustSparseMean
-from outweigh.samples.chunks import SlicedChunks
+from outweigh.samples.chunks import Pass, SlicedChunks
 from outweigh.samples.dask_chunks import DaskChunks
 from outweigh.samples.dense import DenseSamples
 from outweigh.samples.kernels import added, moment_sums, on_samples
@@ -78,18 +78,18 @@ def constants(repeats: int) -> dict[str, float]:
     """Return bytes and multiplications a second, and the cost of a task."""
     X = make_rows(100_000, MODEL_FEATURES, 10, FIRST_SEED)
     n, d = X.shape
-    whole = SlicedChunks(X, (n,))
+    whole = SlicedChunks.of(X, sizes=(n,))
     weights = np.full(n, 1.0 / n)
     own = [((None, None), weights)]
-    mean, moments = (added, None, (DenseSamples.mean,)), (moment_sums, None, (True, 7))
-    reading = best_wall(repeats, lambda: whole.scan(on_samples, mean, own, "a mean"))
-    multiplying = best_wall(repeats, lambda: whole.scan(on_samples, moments, own, "moments"))
+    mean, moments = (added, None, (DenseSamples.mean,)), (moment_sums, None, (8 * d * d,))
+    reading = best_wall(repeats, lambda: whole.scan(Pass(on_samples, mean, own, "a mean")))
+    multiplying = best_wall(repeats, lambda: whole.scan(Pass(on_samples, moments, own, "moments")))
     fitted = RobustSparseMean(10, contamination=CONTAMINATION).fit(X[:10_000])
     scoring = best_wall(repeats, lambda: fitted.reweighted_mean(X))
     small = DaskChunks.of(da.zeros((1000, 2), chunks=(1, 2)))
     tiny = [((None, None), np.ones(1)) for _ in range(1000)]
     with dask.config.set(scheduler="threads"):
-        tasks = best_wall(repeats, lambda: small.scan(on_samples, mean, tiny, "nothing"))
+        tasks = best_wall(repeats, lambda: small.scan(Pass(on_samples, mean, tiny, "nothing")))
     return {
         "bytes a second": X.nbytes / reading,
         "multiplications a second": n * d * d / (multiplying - reading),

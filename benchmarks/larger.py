@@ -23,7 +23,7 @@ from benchmarks.pairing import FIRST_SEED
 from benchmarks.tables import show
 from outweigh import RobustSparseMean
 from outweigh.files.parts import open_table
-from outweigh.selection import hard_threshold
+from outweigh.norms.entrywise import hard_threshold
 
 CONTAMINATION = 0.1
 ROWS_AT_A_TIME = 20_000

@@ -15,7 +15,7 @@ from benchmarks.pairing import FIRST_SEED, Row, format_table, paired_ratio, save
 from outweigh import RobustMean, RobustSparseMean
 from outweigh.adversaries import ADVERSARIES
 from outweigh.baselines.plain import SparseGradientDescent
-from outweigh.selection import hard_threshold
+from outweigh.norms.entrywise import hard_threshold
 
 ATTACKS = (
     "tight_cluster",

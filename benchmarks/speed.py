@@ -29,7 +29,7 @@ from outweigh import RobustMean, RobustPCA, RobustSparseMean, RobustSparsePCA
 from outweigh.adversaries import ADVERSARIES
 from outweigh.baselines import FilterSparseMean
 from outweigh.baselines.plain import SparseGradientDescent
-from outweigh.selection import hard_threshold
+from outweigh.norms.entrywise import hard_threshold
 
 CONTAMINATION = 0.1
 # Above this many features a float64 product is timed in blocks of columns, as no one would hold it.

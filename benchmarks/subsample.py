@@ -16,7 +16,7 @@ import numpy as np
 from benchmarks.tables import Line, medians, seeds, show
 from outweigh import RobustMean, RobustSparseMean
 from outweigh.adversaries import make
-from outweigh.selection import hard_threshold
+from outweigh.norms.entrywise import hard_threshold
 
 N, SIZE, D, K, SHARE = 200_000, 20_000, 50, 5, 0.1
 DENSE = ("tight_cluster", "far_outliers", "wrong_support", "linear_hiding")

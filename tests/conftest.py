@@ -28,13 +28,13 @@ def chunked(X: NDArray[np.float64]) -> Samples:
     """Three uneven chunks, the last of one row."""
     n = X.shape[0]
     sizes = (n - 1 - n // 3, n // 3, 1) if n >= 4 else (n,)
-    return ChunkedSamples(SlicedChunks(X, sizes), X.shape[1])
+    return ChunkedSamples(SlicedChunks.of(X, sizes=sizes), X.shape[1])
 
 
 def chunked_without_room(X: NDArray[np.float64]) -> Samples:
     """Two chunks, where neither columns nor a matrix over all pairs may be gathered."""
     n = X.shape[0]
-    return ChunkedSamples(SlicedChunks(X, (n // 2, n - n // 2), budget=64), X.shape[1])
+    return ChunkedSamples(SlicedChunks.of(X, 64, (n // 2, n - n // 2)), X.shape[1])
 
 
 def sparse(X: NDArray[np.float64]) -> Samples:

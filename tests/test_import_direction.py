@@ -22,7 +22,6 @@ ROOMS = (
     "libraries",
     "forms",
     "protocols",
-    "selection",
     "norms",
     "optimise",
     "adversaries",

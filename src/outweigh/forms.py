@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-__all__ = ["Form", "sum_at"]
+__all__ = ["Form"]
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -109,7 +109,8 @@ class Form:
         if self.values.size == 0:
             return np.zeros(vectors.shape)
         if vectors.ndim == 1:
-            return sum_at(rows, self.values * vectors[cols], self.n_features)
+            summed = np.bincount(rows, self.values * vectors[cols], minlength=self.n_features)
+            return np.asarray(summed, dtype=np.float64)
         if vectors.shape[1] <= _FEW_COLUMNS:
             columns = [self._listed_product(rows, cols, column) for column in vectors.T]
             return np.stack(columns, axis=1) if columns else np.zeros(vectors.shape)
@@ -164,13 +165,13 @@ class Form:
         d = self.n_features
         flat = self.rows * d + self.cols
         if d * d <= 8 * flat.size:
-            total = sum_at(flat, self.values, d * d)
+            total = np.bincount(flat, self.values, minlength=d * d)
             flat = np.flatnonzero(total)
             values = total[flat]
         else:
             flat, place = np.unique(flat, return_inverse=True)
-            values = sum_at(place, self.values, flat.size)
-        return replace(self, rows=flat // d, cols=flat % d, values=values)
+            values = np.bincount(place, self.values, minlength=flat.size)
+        return replace(self, rows=flat // d, cols=flat % d, values=values.astype(np.float64))
 
     def __add__(self, other: Form) -> Form:
         total = Form(
@@ -186,14 +187,3 @@ class Form:
         return replace(self, values=self.values * factor, strengths=self.strengths * factor)
 
     __rmul__ = __mul__
-
-
-def sum_at(places: Indices, values: Array, size: int) -> Array:
-    """Return a vector of the given size that sums the values at their places.
-
-    Examples
-    --------
-    >>> sum_at(np.array([0, 2, 0]), np.array([1.0, 2.0, 3.0]), 4)
-    array([4., 0., 2., 0.])
-    """
-    return np.asarray(np.bincount(places, values, minlength=size), dtype=np.float64)

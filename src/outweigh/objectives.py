@@ -19,6 +19,7 @@ from outweigh.protocols import (
     Samples,
     Survey,
 )
+from outweigh.samples import DenseSamples
 from outweigh.samples.matrices import Deflated, restrict_reference
 
 __all__ = ["MomentObjective", "mean", "pca", "sparse_mean", "sparse_pca"]
@@ -45,9 +46,6 @@ class MomentObjective:
         What clean data looks like: a scalar times I, a diagonal, or a matrix.
     removed : ndarray of shape (d, r), optional
         Orthonormal directions taken out: the norm then sees A - U (U'AU) U'.
-    full_precision : bool, default=False
-        Sum full passes in float64 however large: for who needs the whole matrix in float64 later,
-        from samples that remember it.
 
     Examples
     --------
@@ -64,26 +62,16 @@ class MomentObjective:
     centred: bool
     reference: Reference = 1.0
     removed: Array | None = None
-    full_precision: bool = False
 
-    def moment(
-        self, weights: Array, weighted_mean: Array | None = None, *, rounded: bool = False
-    ) -> MomentMatrix:
+    def moment(self, weights: Array) -> MomentMatrix:
         """Return the matrix T(w) - R, with the removed directions taken out."""
-        matrix = self.samples.moment(
-            weights,
-            centred=self.centred,
-            reference=self.reference,
-            mean=weighted_mean,
-            rounded=rounded,
-        )
+        matrix = self.samples.moment(weights, centred=self.centred, reference=self.reference)
         return matrix if self.removed is None else Deflated.of(matrix, self.removed)
 
     def evaluate(self, weights: Array) -> Evaluation:
         """Return value, subgradient and the form behind it at `weights`."""
-        weighted_mean = self.samples.mean(weights)
-        found = self._maximum(self.norm.maximize(self.moment(weights, weighted_mean)))
-        subgradient, drift = self.differentiate(found.form, weighted_mean)
+        found = self._maximum(self.moment(weights))
+        subgradient, drift = self.differentiate(found.form, self.samples.mean(weights))
         return Evaluation(found.value, subgradient, found.attained, found.form, drift)
 
     def differentiate(self, form: Form, weighted_mean: Array) -> tuple[Array, Array]:
@@ -100,7 +88,7 @@ class MomentObjective:
 
     def verify(self, weights: Array) -> Maximum:
         """Return the value over all features and the form that attains it."""
-        return self._maximum(self.norm.maximize(self._full_moment(weights)))
+        return self._maximum(self._full_moment(weights))
 
     def survey(self, weights: Array, n_coordinates: int) -> Survey:
         """Return the value over all features, and the features that carry it.
@@ -118,18 +106,28 @@ class MomentObjective:
             coordinates=np.union1d(found.coordinates, taken_out),
         )
 
-    def _maximum(self, found: Maximum) -> Maximum:
-        """Return the maximum with its form blind to the removed directions."""
+    def _maximum(self, matrix: MomentMatrix) -> Maximum:
+        """Return the norm of a matrix, with a form blind to the removed directions."""
+        found = self.norm.maximize(matrix)
         if self.removed is None:
             return found
         return replace(found, form=found.form.without(self.removed))
 
     def _full_moment(self, weights: Array) -> MomentMatrix:
         """Return the matrix for a norm that reads all of it once."""
-        large = self.samples.n_samples * self.n_features**2 > _SINGLE_PRECISION_ABOVE
-        # Eigenvectors come of many products, for which blocks are no help.
-        rounded = large and not self.full_precision and not isinstance(self.norm, KyFan)
-        return self.moment(weights, rounded=rounded)
+        samples = self.samples
+        if (
+            not isinstance(samples, DenseSamples)
+            or samples.n_samples * self.n_features**2 <= _SINGLE_PRECISION_ABOVE
+            # Eigenvectors come of many products, for which blocks are no help.
+            or isinstance(self.norm, KyFan)
+            # Beside components, which are read off the whole matrix at the weights surveyed last.
+            or (self.removed is not None and samples.remembers_moments)
+        ):
+            return self.moment(weights)
+        mean = samples.mean(weights) if self.centred else None
+        matrix = samples.rounded_moment(weights, mean, self.reference)
+        return matrix if self.removed is None else Deflated.of(matrix, self.removed)
 
     def restrict(self, coordinates: Indices) -> MomentObjective:
         """Return the same objective on the named columns only."""

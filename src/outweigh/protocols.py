@@ -108,19 +108,20 @@ class Samples(Protocol):
         """Return mu_w = X'w."""
         ...
 
-    def moment(
-        self,
-        weights: Array,
-        *,
-        centred: bool,
-        reference: Reference = 0.0,
-        mean: Array | None = None,
-        rounded: bool = False,
-    ) -> MomentMatrix:
-        """Return S_w - R (centred) or M_w - R, for weights of sum one.
+    def moment(self, weights: Array, *, centred: bool, reference: Reference = 0.0) -> MomentMatrix:
+        """Return S_w - R (centred) or M_w - R, for weights of sum one."""
+        ...
 
-        `mean` is mu_w where it is known; `rounded` allows `MomentMatrix.blocks` in float32.
-        """
+    def moment_rows(self, weights: Array, indices: Indices) -> Array:
+        """Return the named rows of X'diag(w)X, a new array."""
+        ...
+
+    def moment_block(self, weights: Array, indices: Indices) -> Array:
+        """Return the block of X'diag(w)X on the named coordinates, a new array."""
+        ...
+
+    def moment_product(self, weights: Array, vectors: Array) -> Array:
+        """Return X'diag(w)X V."""
         ...
 
     def quadratic(self, form: Form, drift: Array | None = None) -> Array:
@@ -147,21 +148,13 @@ class Samples(Protocol):
         """Return some rows alone, huge values clipped."""
         ...
 
-    def squared_distances(
-        self, centre: Array, within: float | None = None, weights: Array | None = None
-    ) -> Array:
+    def squared_distances(self, centre: Array, near: tuple[float, Array] | None = None) -> Array:
         """Return |x_i - centre|^2 for every row.
 
-        With `within` and `weights`, rows that are read in passes find in the same one the moments
-        at these weights of the rows within that squared radius, so that asking for them next costs
-        nothing.
+        With a squared radius and weights in `near`, rows that are read in passes find in the same
+        one the moments at these weights of the rows within that radius, so that asking for them
+        next costs nothing. Those of rows in memory can wait.
         """
-        ...
-
-    def distances_and_quadratic(
-        self, centre: Array, form: Form, drift: Array | None = None
-    ) -> tuple[Array, Array]:
-        """Return `squared_distances` and `quadratic`, in one pass where rows are read in passes."""
         ...
 
     def rescaled(self, factor: Array) -> Samples:

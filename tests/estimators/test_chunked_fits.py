@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 from outweigh import RobustMean, RobustPCA, RobustSparseMean, RobustSparsePCA
 from outweigh.adversaries import ADVERSARIES
 from outweigh.estimators.base import RobustEstimator
-from outweigh.samples import chunked_rows as rows_module
+from outweigh.samples import rows as rows_module
 from outweigh.samples.chunks import SlicedChunks
 
 da = pytest.importorskip("dask.array")
@@ -268,11 +269,8 @@ def test_an_array_on_disk_is_read_in_slices(
     np.save(tmp_path / "rows.npy", X)
     stored = np.load(tmp_path / "rows.npy", mmap_mode="r")
     monkeypatch.setattr(rows_module, "GATHERED_BYTES", 1000)
-    monkeypatch.setattr(
-        rows_module.SlicedChunks,
-        "of",
-        lambda array: SlicedChunks(array, (400, 400, 100), budget=100_000),
-    )
+    slices = partial(SlicedChunks.of, budget=100_000, sizes=(400, 400, 100))
+    monkeypatch.setattr(SlicedChunks, "of", slices)
     est = RobustSparseMean(3).fit(stored)
     assert est.n_passes_ > 0
     assert_same(est, RobustSparseMean(3).fit(X.astype(float)))

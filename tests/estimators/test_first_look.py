@@ -43,7 +43,7 @@ def at_distance(X: Array, rows: NDArray[np.intp], distances: Array) -> Array:
 
 def chunked(X: Array, budget: int | None = None) -> ChunkedRows:
     sizes = tuple(min(CHUNK, len(X) - start) for start in range(0, len(X), CHUNK))
-    return ChunkedRows(SlicedChunks(X, sizes, X.nbytes // 2 if budget is None else budget))
+    return ChunkedRows(SlicedChunks.of(X, X.nbytes // 2 if budget is None else budget, sizes))
 
 
 def assert_same_fit(
@@ -221,6 +221,6 @@ def test_a_bad_value_is_named_wherever_it_is(row: int, value: float) -> None:
 def test_text_in_a_chunk_that_is_looked_at_is_refused_by_name() -> None:
     X = contaminated().astype(object)
     X[4 * CHUNK :] = "text"
-    rows = ChunkedRows(SlicedChunks(X, (CHUNK,) * (N // CHUNK), 1000))
+    rows = ChunkedRows(SlicedChunks.of(X, 1000, (CHUNK,) * (N // CHUNK)))
     with pytest.raises(ValueError, match=r"chunk \d+ .* not numbers"):
         looked_at(rows)

@@ -7,6 +7,7 @@ import logging
 import pickle
 import tracemalloc
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,7 @@ from outweigh.displays import WeightsDisplay
 from outweigh.estimators.base import RobustEstimator
 from outweigh.estimators.subsample import subsample_of
 from outweigh.files.model import load_model, save_model
-from outweigh.samples import chunked_rows as rows_module
+from outweigh.samples import rows as rows_module
 from outweigh.samples.chunks import SlicedChunks
 
 Array = NDArray[np.float64]
@@ -103,9 +104,8 @@ def test_an_array_on_disk_gives_the_answer_of_memory(
     np.save(tmp_path / "rows.npy", X)
     stored = np.load(tmp_path / "rows.npy", mmap_mode="r")
     monkeypatch.setattr(rows_module, "GATHERED_BYTES", 0)
-    monkeypatch.setattr(
-        rows_module.SlicedChunks, "of", lambda X: SlicedChunks(X, (3000, 999, 1), budget)
-    )
+    slices = partial(SlicedChunks.of, budget=budget, sizes=(3000, 999, 1))
+    monkeypatch.setattr(SlicedChunks, "of", slices)
     found = ESTIMATORS[name](subsample=SIZE).fit(stored)
     assert isinstance(found.weights_, np.ndarray)
     assert_same(found, expected)

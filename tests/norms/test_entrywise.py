@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from outweigh.norms import LargestEntries, RowwiseLargest, VectorLargest
+from outweigh.norms.entrywise import hard_threshold
 from outweigh.samples import ArrayMoment, DenseSamples
 from outweigh.samples.matrices import LazyMoment
-from outweigh.selection import hard_threshold
 from tests.reference import norms as brute
 
 Array = NDArray[np.float64]

@@ -125,7 +125,7 @@ def test_the_floor_is_the_same_when_nothing_is_remembered() -> None:
     from outweigh.norms import floor as module
 
     first = noise_floor(RowwiseLargest(3), 777, 25)
-    module._entrywise_cached.cache_clear()
+    module._drawn_cached.cache_clear()
     assert noise_floor(RowwiseLargest(3), 777, 25) == first
 
 

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from outweigh.forms import Form
 from outweigh.protocols import Samples
 from outweigh.samples import ChunkedSamples, DenseSamples
 from outweigh.samples.chunks import SlicedChunks
@@ -27,7 +26,7 @@ def given_rows() -> Array:
 
 def in_chunks(X: Array, budget: int = ROOM) -> ChunkedSamples:
     n = len(X)
-    return ChunkedSamples(SlicedChunks(X, (n // 2, n - 1 - n // 2, 1), budget), X.shape[1])
+    return ChunkedSamples(SlicedChunks.of(X, budget, (n // 2, n - 1 - n // 2, 1)), X.shape[1])
 
 
 def reference() -> Array:
@@ -100,7 +99,7 @@ def test_moments_of_the_rows_within_a_radius_come_with_the_distances(X: Array) -
     centre, radius_sq = np.full(D, 0.1), 2.0 * D
     with np.errstate(over="ignore"):
         near = np.sum((X - centre) ** 2, axis=1) <= radius_sq
-    found = samples.squared_distances(centre, radius_sq, reference())
+    found = samples.squared_distances(centre, (radius_sq, reference()))
     np.testing.assert_array_equal(found <= radius_sq, near)
     weights = np.where(near, reference(), 0.0)
     dense = DenseSamples(np.where(near[:, None], X, 0.0))
@@ -110,19 +109,6 @@ def test_moments_of_the_rows_within_a_radius_come_with_the_distances(X: Array) -
         atol=1e-14,
     )
     assert passes(samples) == ["squared distances"]
-
-
-def test_distances_and_a_form_take_one_pass(any_kind: Kind) -> None:
-    X = np.random.default_rng(9).standard_normal((40, 6))
-    form = Form.from_directions(np.ones((6, 1)), np.ones(1))
-    centre, drift = np.ones(6), np.arange(6) / 10.0
-    samples = any_kind(X)
-    before = len(passes(samples)) if isinstance(samples, ChunkedSamples) else 0
-    distances, values = samples.distances_and_quadratic(centre, form, drift)
-    np.testing.assert_allclose(distances, np.sum((X - 1.0) ** 2, axis=1))
-    np.testing.assert_allclose(values, X.sum(axis=1) ** 2 - X @ drift, atol=1e-12)
-    if isinstance(samples, ChunkedSamples):
-        assert len(passes(samples)) == before + 1
 
 
 def test_rescaled_columns_are_divided_by_their_factor(any_kind: Kind) -> None:

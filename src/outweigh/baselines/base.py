@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array, validate_data
 
 from outweigh.adversaries.arguments import check_between, check_count, check_share
-from outweigh.selection import hard_threshold, top_k_indices
+from outweigh.norms.entrywise import hard_threshold, top_k_indices
 
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]

@@ -18,7 +18,7 @@ from outweigh.baselines.base import (
 from outweigh.baselines.leading_directions import top_eigenpair
 from outweigh.baselines.pruning import naive_prune
 from outweigh.baselines.surviving_rows import SurvivingRows
-from outweigh.selection import top_k_indices
+from outweigh.norms.entrywise import top_k_indices
 
 
 @dataclass(eq=False, repr=False)

@@ -8,7 +8,7 @@ import numpy as np
 import scipy.linalg
 
 from outweigh.baselines.base import FloatArray, IndexArray
-from outweigh.selection import top_k_indices
+from outweigh.norms.entrywise import top_k_indices
 
 
 def top_eigenpair(matrix: FloatArray) -> tuple[float, FloatArray]:

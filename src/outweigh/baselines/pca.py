@@ -15,7 +15,7 @@ from outweigh.baselines.base import (
     check_n_components,
 )
 from outweigh.baselines.leading_directions import leading_directions
-from outweigh.selection import hard_threshold
+from outweigh.norms.entrywise import hard_threshold
 
 
 @dataclass(eq=False, repr=False)

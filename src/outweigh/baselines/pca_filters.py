@@ -16,7 +16,7 @@ from outweigh.baselines.base import (
 from outweigh.baselines.leading_directions import top_eigenpair
 from outweigh.baselines.pruning import naive_prune
 from outweigh.baselines.surviving_rows import SurvivingRows
-from outweigh.selection import hard_threshold, top_k_indices
+from outweigh.norms.entrywise import hard_threshold, top_k_indices
 
 # The quartiles of a Gaussian are this many standard deviations apart.
 _QUARTILE_RANGE = 1.3489795003921634

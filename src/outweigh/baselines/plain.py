@@ -14,9 +14,9 @@ from sklearn.base import BaseEstimator
 
 from outweigh.fit.result import Fit
 from outweigh.fit.task import Settings, Task
+from outweigh.norms.entrywise import hard_threshold
 from outweigh.research.algorithms import fit_paper
 from outweigh.samples import ArrayRows
-from outweigh.selection import hard_threshold
 
 __all__ = ["SparseComponentsDescent", "SparseGradientDescent"]
 

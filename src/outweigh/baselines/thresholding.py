@@ -12,7 +12,7 @@ from outweigh.baselines.base import (
     MeanBaseline,
 )
 from outweigh.baselines.means import trimmed_mean
-from outweigh.selection import hard_threshold
+from outweigh.norms.entrywise import hard_threshold
 
 
 @dataclass(eq=False, repr=False)

@@ -21,7 +21,7 @@ from outweigh.displays.canvas import (
 )
 from outweigh.estimators.base import RobustEstimator
 from outweigh.protocols import Array, Indices
-from outweigh.samples.chunked_rows import is_dask
+from outweigh.samples.rows import is_dask
 
 __all__ = ["LocationDisplay", "telling_entries"]
 

@@ -15,13 +15,8 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from outweigh.protocols import Array
 from outweigh.samples import ArrayRows, Rows, SparseRows
-from outweigh.samples.chunked_rows import (
-    chunked_rows,
-    is_dask,
-    is_on_disk,
-    map_lazily,
-    refuse_other_dask,
-)
+from outweigh.samples.chunked_rows import chunked_rows
+from outweigh.samples.rows import is_dask, is_on_disk
 
 __all__ = ["each_block", "each_row", "open_rows", "sample_weights"]
 
@@ -117,7 +112,9 @@ def each_row(
     """
     if is_dask(X):
         _check_columns(estimator, X, n_columns_of(X), reset=False)
-        return map_lazily(X, function, n_columns)
+        from outweigh.samples.dask_chunks import map_rows
+
+        return map_rows(X, function, n_columns)
     if is_on_disk(X):
         _check_columns(estimator, X, X.shape[1], reset=False)
         return chunked_rows(X).map(function)
@@ -135,13 +132,17 @@ def each_block(
     """Return a function of every block of rows, one row of answers a block; lazily for Dask."""
     if is_dask(X):
         _check_columns(estimator, X, n_columns_of(X), reset=False)
-        return map_lazily(X, function, n_columns, one_per_block=True)
+        from outweigh.samples.dask_chunks import map_blocks
+
+        return map_blocks(X, function, n_columns)
     return open_rows(estimator, X, reset=False).map(function)
 
 
 def n_columns_of(X: Any) -> int:
     """Return the number of columns of a table of Dask, or say that it is not known."""
-    refuse_other_dask(X)
+    from outweigh.samples.dask_chunks import refuse_other_kinds
+
+    refuse_other_kinds(X)
     n_features = X.shape[1]
     if np.isnan(n_features):
         raise ValueError("X: its number of columns is unknown; call X.compute_chunk_sizes() first")

@@ -22,13 +22,13 @@ from outweigh.fit.result import Fit
 from outweigh.fit.score import EllipticalScore, RowScore
 from outweigh.fit.task import Task
 from outweigh.norms import KyFan, RowwiseLargest
+from outweigh.norms.entrywise import top_k_indices
 from outweigh.objectives import MomentObjective
 from outweigh.optimise import CappedSimplex
 from outweigh.protocols import Array
 from outweigh.research.moreau import moreau_gradient
 from outweigh.samples import Rows
 from outweigh.samples.rows import Accepted
-from outweigh.selection import top_k_indices
 
 __all__ = ["MeanEstimator", "RobustMean", "RobustSparseMean"]
 

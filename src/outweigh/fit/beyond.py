@@ -17,8 +17,8 @@ from outweigh.fit.columns import largest_of
 from outweigh.fit.noise import Noise
 from outweigh.fit.readers import SparseReader, effective_entries, orthonormal
 from outweigh.fit.task import Task
+from outweigh.norms.entrywise import top_k_indices
 from outweigh.protocols import Array, Indices, MomentMatrix, Samples
-from outweigh.selection import top_k_indices
 
 __all__ = ["Beyond", "BeyondReader", "feature_variances", "in_features", "level_beside"]
 

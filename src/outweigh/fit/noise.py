@@ -243,7 +243,7 @@ def first_look(
     anchor = standardizer.standardize(centre[None, :])[0]
     # Rows in chunks find, in the same pass, the moments of those that are most likely kept.
     likely = _noise_radius_sq(float(sample_weight.sum()), columns.size)
-    far = samples.squared_distances(anchor, likely, sample_weight)
+    far = samples.squared_distances(anchor, (likely, sample_weight))
     far = np.minimum(far, INFINITE**2)
     radius_sq = likely
     if common_level:

@@ -11,9 +11,9 @@ from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 from outweigh.fit.bulk import robust_scatter, robust_variance
 from outweigh.fit.columns import largest_of
 from outweigh.norms import KyFan, LargestEntries
+from outweigh.norms.entrywise import top_k_indices
 from outweigh.protocols import Array, Indices, Norm, Samples
 from outweigh.samples import ArrayMoment
-from outweigh.selection import top_k_indices
 
 __all__ = [
     "DenseReader",

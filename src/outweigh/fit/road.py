@@ -34,13 +34,13 @@ from outweigh.fit.unknown import fit_elliptical, is_correlated
 from outweigh.fit.volume import fit_by_volume, looks_white
 from outweigh.fit.workspace import Everything, Part, Workspace, coordinates, workspace_for
 from outweigh.norms import KyFan
+from outweigh.norms.entrywise import top_k_indices
 from outweigh.objectives import MomentObjective
 from outweigh.optimise import steps_for
 from outweigh.optimise.descent import Callback
 from outweigh.protocols import Array, Status
 from outweigh.samples import Rows
 from outweigh.samples.matrices import as_array
-from outweigh.selection import top_k_indices
 
 __all__ = ["fit"]
 
@@ -306,12 +306,7 @@ def _beside(problem: Problem, components: Array) -> Problem:
     """Return the problem with components taken out of the second moments."""
     if components.shape[1] == 0:
         return problem
-    # Components are read off the whole matrix at the weights that a search surveyed last.
-    remembered = getattr(problem.samples, "remembers_moments", False)
-    objective = replace(
-        problem.objective, removed=orthonormal(components), full_precision=remembered
-    )
-    return problem.with_objective(objective)
+    return problem.with_objective(replace(problem.objective, removed=orthonormal(components)))
 
 
 def _seen_by(problem: Problem, found: Found) -> Found:

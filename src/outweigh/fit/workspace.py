@@ -236,8 +236,7 @@ class Basis:
     continues = True
 
     def __init__(self, problem: Problem) -> None:
-        # Directions must not depend on how sums were rounded.
-        self._objective = replace(problem.objective, full_precision=True)
+        self._objective = problem.objective
         self._problem = problem
         self._basis: Array | None = np.empty((problem.objective.n_features, 0))
         self._projected = np.empty((problem.samples.n_samples, 0))

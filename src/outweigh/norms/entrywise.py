@@ -1,26 +1,44 @@
 r"""Norms that read the entries of largest magnitude.
 
 :math:`\|v\|_{2,k}` (the k largest entries of a vector), :math:`\|A\|_{F,k,k}` (k rows, the k
-largest entries in each) and :math:`\|A\|_{F,m}` (the m largest entries anywhere). The matrix
-arrives in blocks and only what may still be among the largest is kept. Where it arrives rounded,
-what is within rounding of being chosen is read again in double precision, and that decides.
+largest entries in each) and :math:`\|A\|_{F,m}` (the m largest entries anywhere), with the only
+top-k and the only hard threshold in the library.
+
+A matrix arrives in blocks of full rows, or in tiles on and above its diagonal, where each entry
+stands for two, and only what may still be among the largest is kept. Where it arrives rounded, what
+is within rounding of being chosen is read again in double precision, and that decides.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
-from outweigh.forms import Form, sum_at
-from outweigh.norms.screening import exact_blocks, largest_entries, row_energies
+from outweigh.forms import Form
 from outweigh.protocols import Array, Indices, Maximum, MomentMatrix, Survey
-from outweigh.selection import top_k_indices, top_k_per_row
 
-__all__ = ["LargestEntries", "RowwiseLargest", "VectorLargest"]
+__all__ = [
+    "LargestEntries",
+    "RowwiseLargest",
+    "VectorLargest",
+    "hard_threshold",
+    "largest_entries",
+    "row_energies",
+    "top_k_indices",
+    "top_k_per_row",
+]
+
+Floats = NDArray[np.floating]
+Blocks = Iterable[tuple[int, int, Floats]]
+"""First row, first column and entries, as `MomentMatrix.blocks` yields them."""
 
 # Rows that a survey looks into even where the form has fewer.
 _LEAST_ROWS = 15
+# Rows read at once in double precision.
+_EXACT_ROWS = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,9 +114,17 @@ class RowwiseLargest:
         energy = row_energies(matrix.blocks(), d, k)
         if rounding > 0.0 and not np.isfinite(energy).all():
             rounding = 0.0
-            energy = row_energies(exact_blocks(matrix), d, k)
+            energy = row_energies(_exact_blocks(matrix), d, k)
         wanted = min(max(k, min(_LEAST_ROWS, n_rows)), d)
-        listed = _within_rounding(energy, wanted, k, rounding)
+        if rounding == 0.0:
+            listed = top_k_indices(energy, wanted)
+        else:
+            # All rows that may be among the largest. Entries are off by the rounding, k of them by
+            # sqrt(k) times as much; and the sum of their squares was itself rounded.
+            length = np.sqrt(energy)
+            off = np.sqrt(k) * rounding + 1e-6 * length
+            cut = np.partition(length - off, d - wanted)[d - wanted]
+            listed = np.flatnonzero(length + off >= cut)
         lines = matrix.rows(listed)
         cols = top_k_per_row(lines, k)
         values = np.take_along_axis(lines, cols, axis=1)
@@ -133,7 +159,7 @@ class LargestEntries:
         if matrix.rounding == 0.0:
             return _normalised(d, rows, cols, values)
         if not np.isfinite(values).all():
-            return _normalised(d, *largest_entries(exact_blocks(matrix), d, self.n_entries))
+            return _normalised(d, *largest_entries(_exact_blocks(matrix), d, self.n_entries))
         features = np.union1d(rows, cols)
         block = matrix.restrict(features)
         rows, cols, values = largest_entries([(0, 0, block)], features.size, self.n_entries)
@@ -143,7 +169,8 @@ class LargestEntries:
         """Return the value, its form, and the features with most energy in its largest rows."""
         maximum = self.maximize(matrix)
         form = maximum.form
-        energy = sum_at(form.rows, form.values**2, matrix.n_features)
+        squares = np.bincount(form.rows, form.values**2, minlength=matrix.n_features)
+        energy = np.asarray(squares, dtype=np.float64)
         rows = top_k_indices(energy, min(n_coordinates, int(np.count_nonzero(energy))))
         return _survey(maximum, rows, matrix.rows(rows), n_coordinates)
 
@@ -158,25 +185,181 @@ def _survey(maximum: Maximum, rows: Indices, values: Array, n_coordinates: int) 
     return Survey(maximum.value, form, coordinates, energy - own, own, rows.size)
 
 
-def _within_rounding(energy: Array, wanted: int, k: int, rounding: float) -> Indices:
-    """Return the rows that may be among the `wanted` of largest energy."""
-    if rounding == 0.0:
-        return top_k_indices(energy, wanted)
-    length = np.sqrt(energy)
-    off = _length_off(length, k, rounding)
-    cut = np.partition(length - off, length.size - wanted)[length.size - wanted]
-    return np.flatnonzero(length + off >= cut)
-
-
-def _length_off(length: Array, k: int, rounding: float) -> Array:
-    """Return by how much the length of k rounded entries may be off.
-
-    By sqrt(k) times as much as an entry; and the sum of their squares was itself rounded.
-    """
-    return np.asarray(np.sqrt(k) * rounding + 1e-6 * length)
-
-
 def _normalised(n_features: int, rows: Indices, cols: Indices, values: Array) -> Maximum:
     norm = float(np.linalg.norm(values))
     unit = values / norm if norm > 0 else values
     return Maximum(norm, Form.from_entries(n_features, rows, cols, unit), norm)
+
+
+def top_k_indices(values: NDArray[np.floating], k: int) -> NDArray[np.intp]:
+    """Return the indices of the `k` entries of largest magnitude, in increasing order.
+
+    Parameters
+    ----------
+    values : ndarray of shape (d,)
+    k : int
+        How many to keep; all of them when ``k >= d``, none when ``k <= 0``.
+
+    Returns
+    -------
+    ndarray of shape (min(k, d),)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> top_k_indices(np.array([1.0, -3.0, 2.0]), 2)
+    array([1, 2])
+    """
+    size = values.shape[0]
+    if k <= 0:
+        return np.empty(0, dtype=np.intp)
+    if k >= size:
+        return np.arange(size)
+    return np.sort(np.argpartition(np.abs(values), size - k)[size - k :])
+
+
+def top_k_per_row(block: NDArray[np.floating], k: int) -> NDArray[np.intp]:
+    """Return, for each row, the column indices of its `k` entries of largest magnitude.
+
+    Parameters
+    ----------
+    block : ndarray of shape (m, d)
+    k : int
+        At least 1; clipped to ``d``.
+
+    Returns
+    -------
+    ndarray of shape (m, min(k, d))
+        Unordered within a row.
+    """
+    size = block.shape[1]
+    if k >= size:
+        return np.broadcast_to(np.arange(size), block.shape)
+    return np.argpartition(np.abs(block), size - k, axis=1)[:, size - k :]
+
+
+def hard_threshold(values: NDArray[np.floating], k: int) -> NDArray[np.float64]:
+    """Keep the `k` entries of largest magnitude and set the others to zero.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> hard_threshold(np.array([1.0, -3.0, 2.0]), 2)
+    array([ 0., -3.,  2.])
+    """
+    kept = np.zeros(values.shape[0])
+    indices = top_k_indices(values, k)
+    kept[indices] = values[indices]
+    return kept
+
+
+def _exact_blocks(matrix: MomentMatrix) -> Iterator[tuple[int, int, Floats]]:
+    """Yield all rows of a matrix in double precision, where its blocks are rounded."""
+    for start in range(0, matrix.n_features, _EXACT_ROWS):
+        stop = min(start + _EXACT_ROWS, matrix.n_features)
+        yield start, 0, matrix.rows(np.arange(start, stop))
+
+
+def row_energies(blocks: Blocks, d: int, k: int) -> Array:
+    """Return, for each row, the sum of its k largest squares, shape (d,).
+
+    Parameters
+    ----------
+    blocks : iterable of (first row, first column, block)
+    d : int
+        The dimension of the matrix.
+    k : int
+        At most d.
+    """
+    energy = np.empty(d)
+    kept: Floats | None = None
+    with np.errstate(over="ignore", invalid="ignore"):
+        for start, column, block in blocks:
+            squares = np.square(block)
+            if block.shape[1] == d:
+                energy[start : start + block.shape[0]] = _largest(squares, k).sum(axis=1)
+                continue
+            if kept is None:
+                kept = np.zeros((d, k), dtype=np.float32)
+            _keep_largest(kept[start:], squares)
+            if column > start:
+                _keep_largest(kept[column:], squares.T)
+    return energy if kept is None else np.asarray(kept.sum(axis=1, dtype=np.float64))
+
+
+def _largest(squares: Floats, k: int) -> Floats:
+    """Return the k largest values of each row, unordered."""
+    width = squares.shape[1]
+    if k >= width:
+        return squares
+    return np.partition(squares, width - k, axis=1)[:, width - k :]
+
+
+def _keep_largest(kept: Floats, squares: Floats) -> None:
+    """Write the largest of what was kept and of more entries, row by row, over what was kept."""
+    best = kept[: squares.shape[0]]
+    k = best.shape[1]
+    hits = np.ascontiguousarray(squares > best.min(axis=1)[:, None])
+    counts = np.count_nonzero(hits, axis=1)
+    most = int(counts.max(initial=0))
+    if most == 0:
+        return
+    if 4 * most > squares.shape[1]:
+        fresh = _largest(np.ascontiguousarray(squares), k)
+    else:
+        # The few that are large enough, row by row, padded with zeros.
+        row, column = np.divmod(np.flatnonzero(hits), hits.shape[1])
+        place = np.arange(row.size) - np.repeat(np.cumsum(counts) - counts, counts)
+        fresh = np.zeros((best.shape[0], most), dtype=squares.dtype)
+        fresh[row, place] = squares[row, column]
+    best[:] = _largest(np.concatenate([best, fresh], axis=1), k)
+
+
+def largest_entries(
+    blocks: Blocks, d: int, m: int, rounding: float = 0.0
+) -> tuple[Indices, Indices, Array]:
+    """Return rows, columns and values of the m largest entries by magnitude.
+
+    Parameters
+    ----------
+    blocks : iterable of (first row, first column, block)
+    d : int
+        The dimension of the matrix.
+    m : int
+        Clipped to the number of entries.
+    rounding : float, default=0.0
+        By how much entries may be off: then all are returned that may be among the m largest.
+    """
+    flat = np.empty(0, dtype=np.intp)
+    values = np.empty(0)
+    cut = -np.inf
+    for start, column, block in blocks:
+        entries = block.reshape(-1)
+        sizes = np.abs(entries)
+        if rounding > 0.0 and sizes.size > m and cut == -np.inf:
+            cut = _cut(sizes, m)
+        chosen = _among(sizes, m, rounding, cut)
+        row, place = np.divmod(chosen, block.shape[1])
+        row, place = row + start, place + column
+        mirrored = column > start
+        flat = np.concatenate([flat, row * d + place, *([place * d + row] if mirrored else [])])
+        values = np.concatenate([values, *[entries[chosen].astype(np.float64)] * (1 + mirrored)])
+        if values.size > m:
+            sizes = np.abs(values)
+            cut = _cut(sizes, m) if rounding > 0.0 else cut
+            kept = _among(sizes, m, rounding, cut)
+            flat, values = flat[kept], values[kept]
+    return flat // d, flat % d, values
+
+
+def _cut(sizes: Floats, m: int) -> float:
+    """Return the m-th largest of more than m sizes."""
+    return float(np.partition(sizes, sizes.size - m)[sizes.size - m])
+
+
+def _among(sizes: Floats, m: int, rounding: float, cut: float) -> Indices:
+    """Return which sizes are among the m largest, or may be."""
+    if rounding == 0.0:
+        return top_k_indices(sizes, m) if m > 1 else np.array([np.argmax(sizes)])
+    # Not a number is not below the cut: it must be seen.
+    return np.flatnonzero(~(sizes < cut - 2.0 * rounding))

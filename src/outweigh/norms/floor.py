@@ -30,11 +30,10 @@ _DRAW_BUDGET = 200_000
 _MIN_DRAWS = 12
 _SIMULATE_SPECTRUM_BELOW = 16
 
-# Mean, standard deviation and 0.99 quantile of the Tracy-Widom law (beta = 1), and the means of
-# its first eigenvalues (Bornemann, "On the numerical evaluation of distributions in random matrix
-# theory", 2010); later eigenvalues are taken at the last.
-_TW_MEDIAN = -1.2687
-_TW_UPPER = 2.0234
+# Median and 0.99 quantile of the Tracy-Widom law (beta = 1), and the means of its first eigenvalues
+# (Bornemann, "On the numerical evaluation of distributions in random matrix theory", 2010); later
+# eigenvalues are taken at the last.
+_TW_FIRST = (-1.2687, 2.0234)
 _TW_MEANS = (-1.2065, -3.2624, -5.1604, -6.8209, -8.3)
 
 
@@ -95,77 +94,56 @@ def noise_floor(
 
 
 @noise_floor.register
-def _(
-    norm: RowwiseLargest, n_effective: float, n_features: int, kurtosis: float = 3.0
-) -> NoiseFloor:
-    if norm.n_nonzero >= n_features:
-        return _frobenius(n_effective, n_features, kurtosis)
-    return _entrywise(_rowwise_draw, n_effective, n_features, norm.n_nonzero, kurtosis)
+def _(norm: RowwiseLargest, n: float, d: int, kurtosis: float = 3.0) -> NoiseFloor:
+    if norm.n_nonzero >= d:
+        return _frobenius(n, d, kurtosis)
+    return _drawn(_rowwise_draw, n, d, norm.n_nonzero, kurtosis)
 
 
 @noise_floor.register
-def _(
-    norm: LargestEntries, n_effective: float, n_features: int, kurtosis: float = 3.0
-) -> NoiseFloor:
-    m = min(norm.n_entries, n_features**2)
-    if m == n_features**2:
-        return _frobenius(n_effective, n_features, kurtosis)
-    return _entrywise(_largest_draw, n_effective, n_features, m, kurtosis)
+def _(norm: LargestEntries, n: float, d: int, kurtosis: float = 3.0) -> NoiseFloor:
+    if norm.n_entries >= d**2:
+        return _frobenius(n, d, kurtosis)
+    return _drawn(_largest_draw, n, d, norm.n_entries, kurtosis)
 
 
 @noise_floor.register
-def _(norm: KyFan, n_effective: float, n_features: int, kurtosis: float = 3.0) -> NoiseFloor:
-    rank = min(norm.rank, n_features)
-    if n_features < _SIMULATE_SPECTRUM_BELOW:
-        near = _grid(n_effective)
-        floor = _simulated_spectrum(near, n_features, rank, _rounded(kurtosis))
-        return floor.scaled(float(np.sqrt(near / n_effective)))
-    n = max(n_effective - 1.0, 1.0)
-    edge = (np.sqrt(n) + np.sqrt(n_features)) ** 2
-    width = (np.sqrt(n) + np.sqrt(n_features)) * (n**-0.5 + n_features**-0.5) ** (1 / 3)
+def _(norm: KyFan, n: float, d: int, kurtosis: float = 3.0) -> NoiseFloor:
+    rank = min(norm.rank, d)
+    if d < _SIMULATE_SPECTRUM_BELOW:
+        return _drawn(_spectrum_draw, n, d, rank, kurtosis)
+    freedom = max(n - 1.0, 1.0)
+    edge = (np.sqrt(freedom) + np.sqrt(d)) ** 2
+    width = (np.sqrt(freedom) + np.sqrt(d)) * (freedom**-0.5 + d**-0.5) ** (1 / 3)
     later = sum(_TW_MEANS[min(j, len(_TW_MEANS) - 1)] for j in range(1, rank))
-
-    def level(first: float) -> float:
-        return float((rank * edge + (first + later) * width) / n_effective - rank)
-
-    return NoiseFloor(level(_TW_MEDIAN), level(_TW_UPPER))
+    levels = ((rank * edge + (first + later) * width) / n - rank for first in _TW_FIRST)
+    return NoiseFloor(*(float(level) for level in levels))
 
 
 Draw = Callable[[np.random.Generator, int, float, int, int, float], Array]
 
 
-def _entrywise(draw: Draw, n: float, d: int, size: int, kurtosis: float) -> NoiseFloor:
-    near = _grid(n)
-    median, upper = _entrywise_cached(draw, near, d, size, _rounded(max(kurtosis, 1.5)))
-    # The cache holds one floor for all n that are near; the rest is the 1/sqrt(n) law.
-    correction = float(np.sqrt(near / n))
-    return NoiseFloor(median * correction, upper * correction)
-
-
-def _grid(n: float) -> float:
-    """Round to a power of 1.2: beyond the 1/sqrt(n) law, a floor hardly depends on n."""
-    return float(1.2 ** round(float(np.log(max(n, 1.0)) / np.log(1.2))))
-
-
-def _rounded(value: float) -> float:
-    """Round to three significant digits, so that nearly equal requests share one computation."""
-    return float(f"{value:.3g}")
+def _drawn(draw: Draw, n: float, d: int, size: int, kurtosis: float) -> NoiseFloor:
+    """Return the level of simulated norms; nearly equal requests share one simulation."""
+    # Beyond the 1/sqrt(n) law, a floor hardly depends on n: one serves a factor of 1.2.
+    near = float(1.2 ** round(float(np.log(max(n, 1.0)) / np.log(1.2))))
+    floor = _drawn_cached(draw, near, d, size, float(f"{max(kurtosis, 1.5):.3g}"))
+    return floor.scaled(float(np.sqrt(near / n)))
 
 
 @lru_cache(maxsize=512)
-def _entrywise_cached(
-    draw: Draw, n: float, d: int, size: int, kurtosis: float
-) -> tuple[float, float]:
+def _drawn_cached(draw: Draw, n: float, d: int, size: int, kurtosis: float) -> NoiseFloor:
     n_draws = int(np.clip(_DRAW_BUDGET // (d * min(size, d)), _MIN_DRAWS, _MAX_DRAWS))
     # Seeded by the problem, never by the user's random_state: a floor is a constant of nature. The
     # same draws serve every n, so that floors fall smoothly as n grows.
     rng = np.random.default_rng([d, size])
     draws = draw(rng, n_draws, n, d, size, kurtosis)
+    median = float(np.median(draws))
     if n_draws >= 200:
-        return float(np.median(draws)), float(np.quantile(draws, _UPPER_QUANTILE))
+        return NoiseFloor(median, float(np.quantile(draws, _UPPER_QUANTILE)))
     # Too few draws for a tail quantile; with so many entries the level is close to Gaussian.
     spread = float(ndtri(_UPPER_QUANTILE)) * draws.std(ddof=1)
-    return float(np.median(draws)), float(np.median(draws) + spread)
+    return NoiseFloor(median, float(median + spread))
 
 
 def _rowwise_draw(
@@ -240,15 +218,15 @@ def _frobenius(n: float, d: int, kurtosis: float) -> NoiseFloor:
     return NoiseFloor(quantile(0.5), quantile(_UPPER_QUANTILE))
 
 
-@lru_cache(maxsize=128)
-def _simulated_spectrum(n: float, d: int, rank: int, kurtosis: float) -> NoiseFloor:
-    rng = np.random.default_rng([d, rank])
-    # Wishart matrices by Bartlett's decomposition, 400 at once.
-    lower = np.tril(rng.standard_normal((_MAX_DRAWS, d, d)), -1)
+def _spectrum_draw(
+    rng: np.random.Generator, n_draws: int, n: float, d: int, rank: int, kurtosis: float
+) -> Array:
+    # Wishart matrices by Bartlett's decomposition, all at once.
+    lower = np.tril(rng.standard_normal((n_draws, d, d)), -1)
     freedom = np.maximum(n - 1.0 - np.arange(d), 0.5)
-    lower[:, np.arange(d), np.arange(d)] = np.sqrt(rng.chisquare(freedom, (_MAX_DRAWS, d)))
+    lower[:, np.arange(d), np.arange(d)] = np.sqrt(rng.chisquare(freedom, (n_draws, d)))
     noise = lower @ lower.transpose(0, 2, 1) / n
-    extra = np.sqrt(max(kurtosis - 3.0, 0.0) / n) * rng.standard_normal((_MAX_DRAWS, d))
+    extra = np.sqrt(max(kurtosis - 3.0, 0.0) / n) * rng.standard_normal((n_draws, d))
     noise[:, np.arange(d), np.arange(d)] += extra - 1.0
-    values = np.sort(np.abs(np.linalg.eigvalsh(noise)), axis=1)[:, -rank:].sum(axis=1)
-    return NoiseFloor(float(np.median(values)), float(np.quantile(values, _UPPER_QUANTILE)))
+    values = np.sort(np.abs(np.linalg.eigvalsh(noise)), axis=1)
+    return np.asarray(values[:, -rank:].sum(axis=1))

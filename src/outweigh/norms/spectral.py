@@ -9,8 +9,8 @@ import scipy.linalg
 from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 
 from outweigh.forms import Form
+from outweigh.norms.entrywise import top_k_indices
 from outweigh.protocols import Array, Maximum, MomentMatrix, Survey
-from outweigh.selection import top_k_indices
 
 __all__ = ["KyFan"]
 

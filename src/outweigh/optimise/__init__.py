@@ -2,8 +2,16 @@
 
 from outweigh.optimise.capped_simplex import CappedSimplex
 from outweigh.optimise.descent import descend
-from outweigh.optimise.steps import SOLVERS, Backtracking, Constant, Polyak, steps_for
-from outweigh.optimise.updates import EntropicMirror, ProjectedSubgradient, Subgradient
+from outweigh.optimise.steps import (
+    SOLVERS,
+    Backtracking,
+    Constant,
+    EntropicMirror,
+    Polyak,
+    ProjectedSubgradient,
+    Subgradient,
+    steps_for,
+)
 
 __all__ = [
     "SOLVERS",

@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from outweigh.optimise.sum_constraints import Clipped, clip_to_sum, scale_to_sum
-
 __all__ = ["CappedSimplex"]
 
 FloatArray = NDArray[np.float64]
@@ -17,6 +15,8 @@ FloatArray = NDArray[np.float64]
 _ROUNDING = 1e-12
 # Entries of a linear form closer than this, relatively, differ by rounding alone.
 _TIED = 1e-9
+# A sum is first asked to be this near to its total, relative to its terms.
+_TOLERANCE = 2.0**-48
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,26 +53,24 @@ class CappedSimplex:
     caps: FloatArray
     metric: FloatArray = field(default_factory=lambda: np.ones(()))
     _total: float = field(init=False, repr=False)
-    _step_size: float | FloatArray = field(init=False, repr=False)
+    _step_size: FloatArray = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         caps = _nonnegative("caps", self.caps)
         metric = np.array(self.metric, dtype=np.float64)
         metric = _nonnegative("metric", metric if metric.ndim else np.full(caps.shape, metric))
-        _check_rows("metric", metric, caps.size)
+        metric = _finite_rows("metric", metric, caps.size)
         if caps[metric == 0].any():
             raise ValueError("caps must be 0 where metric is 0: a row of no weight gets none.")
         total = float(caps.sum())
         if total < 1 - _ROUNDING:
             raise ValueError(f"caps must sum to at least 1, else D is empty; they sum to {total}.")
         caps.flags.writeable = metric.flags.writeable = False
-        # A scalar spares unit weights the products. Rows of no weight are held at 0 by their caps,
-        # so any positive number keeps their quotients finite.
-        unit = bool(np.all((metric == 1) | (caps == 0)))
         object.__setattr__(self, "caps", caps)
         object.__setattr__(self, "metric", metric)
         object.__setattr__(self, "_total", min(1.0, total))
-        object.__setattr__(self, "_step_size", 1.0 if unit else np.where(caps > 0, metric, 1.0))
+        # Rows of no weight are held at 0 by their caps: any positive number serves them.
+        object.__setattr__(self, "_step_size", np.where(caps > 0, metric, 1.0))
 
     @classmethod
     def from_contamination(
@@ -159,8 +157,7 @@ class CappedSimplex:
         array([0.4, 0.6])
         """
         target = _finite_rows("v", v, self.caps.size)
-        f = Clipped(target, self._step_size, np.zeros(self.caps.size), self.caps)
-        return clip_to_sum(f, self._total)
+        return _clip_to_sum(target, self._step_size, np.zeros_like(target), self.caps, self._total)
 
     def project_kl(self, log_v: ArrayLike) -> FloatArray:
         r"""Return the point of D nearest to v = exp(log_v) in relative entropy.
@@ -194,7 +191,7 @@ class CappedSimplex:
                 "below 1. Give more rows a finite log_v."
             )
         weights = np.zeros(self.caps.size)
-        weights[rows] = scale_to_sum(logs[rows], caps, min(self._total, float(caps.sum())))
+        weights[rows] = _scale_to_sum(logs[rows], caps, min(self._total, float(caps.sum())))
         return weights
 
     def minimize_linear(self, g: ArrayLike) -> FloatArray:
@@ -261,7 +258,7 @@ class CappedSimplex:
         # To a cone multiples project as multiples: sizes near the least of all numbers are avoided.
         exponent = np.frexp(np.abs(target).max(initial=0.0))[1]
         target = np.ldexp(target, -exponent)
-        projected = clip_to_sum(Clipped(target, self._step_size, lower, upper), 0.0)
+        projected = _clip_to_sum(target, self._step_size, lower, upper, 0.0)
         return np.asarray(np.ldexp(projected, exponent))
 
     def contains(self, w: ArrayLike, atol: float = _ROUNDING) -> bool:
@@ -273,36 +270,6 @@ class CappedSimplex:
             and np.all(weights <= self.caps + atol)
             and abs(weights.sum() - 1) <= atol
         )
-
-    @property
-    def diameter(self) -> float:
-        r"""A bound on the distance of two points of D in the metric.
-
-        Both lack :math:`t = \sum_i c_i - 1` of their caps in all, so they differ by at most 2t in
-        sum, and each entry by at most its cap: :math:`|u - v|^2 \le 2 t \max_i c_i / s_i`.
-
-        Examples
-        --------
-        >>> CappedSimplex.from_contamination(2, 0.5).diameter  # from (1, 0) to (0, 1)
-        1.4142135623730951
-        """
-        counted = self.caps > 0
-        ratio = float(np.max(np.minimum(self.caps, 1.0)[counted] / self.metric[counted]))
-        lacking = min(max(float(self.caps.sum()) - 1.0, 0.0), 1.0)
-        return float(np.sqrt(2.0 * lacking * ratio))
-
-    def total_variation(self, w: ArrayLike) -> float:
-        """Return half the l1 distance of w from s / sum(s), pruned rows included.
-
-        It is the fraction of sample weight that w removes, hence an estimate of the contamination.
-
-        Examples
-        --------
-        >>> CappedSimplex.from_contamination(4, 0.5).total_variation([0.5, 0.5, 0.0, 0.0])
-        0.5
-        """
-        weights = _finite_rows("w", w, self.caps.size)
-        return 0.5 * float(np.abs(weights - self.metric / self.metric.sum()).sum())
 
     def n_effective(self, w: ArrayLike) -> float:
         """Return 1 / sum(w_i^2 / s_i) over s_i > 0: how many equal rows are as good as these.
@@ -322,20 +289,124 @@ def _nonnegative(name: str, values: ArrayLike) -> FloatArray:
     array = np.array(values, dtype=np.float64)
     if array.ndim != 1 or array.size == 0:
         raise ValueError(f"{name} must have shape (n,) with n >= 1; got shape {array.shape}.")
-    _check_rows(name, array, array.size)
-    if array.min() < 0:
+    if _finite_rows(name, array, array.size).min() < 0:
         raise ValueError(f"{name} must be nonnegative; got {array.min()}.")
     return array
 
 
-def _check_rows(name: str, values: FloatArray, n: int) -> None:
-    if values.shape != (n,):
-        raise ValueError(f"{name} must have one entry per row, shape ({n},); got {values.shape}.")
-    if not np.isfinite(values).all():
-        raise ValueError(f"{name} must be finite; remove or replace its nan and inf entries.")
-
-
 def _finite_rows(name: str, values: ArrayLike, n: int) -> FloatArray:
     array = np.asarray(values, dtype=np.float64)
-    _check_rows(name, array, n)
+    if array.shape != (n,):
+        raise ValueError(f"{name} must have one entry per row, shape ({n},); got {array.shape}.")
+    if not np.isfinite(array).all():
+        raise ValueError(f"{name} must be finite; remove or replace its nan and inf entries.")
     return array
+
+
+def _clip_to_sum(
+    v: FloatArray, s: FloatArray, lower: FloatArray, upper: FloatArray, total: float
+) -> FloatArray:
+    """Return clip(v - tau s, lower, upper) for the tau that makes it sum to total.
+
+    Each entry is monotone in tau, hence so is the sum, and the l1 distance to the answer *is* the
+    excess of the sum: a small excess proves a small error, however tau was found. Newton steps on
+    this piecewise linear function end exactly, after 1 to 6 passes on most vectors, faster than
+    ordering 2n breakpoints. Where they wander, the median of the breakpoints left halves them.
+    """
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        tau = (float(v.sum()) - total) / float(s.sum())
+        tau = tau if np.isfinite(tau) else 0.0
+        tolerance = _TOLERANCE
+        while tolerance <= _ROUNDING:
+            low, high, previous = -np.inf, np.inf, np.inf
+            points: FloatArray | None = None
+            while points is None or points.size:
+                moved = v - tau * s
+                w = np.minimum(np.maximum(moved, lower), upper)
+                excess = float(w.sum()) - total
+                scale = total or float(np.abs(w).sum())
+                if abs(excess) <= tolerance * scale:
+                    return w
+                if excess > 0:
+                    low, free = tau, (moved > lower) & (moved <= upper)
+                else:
+                    high, free = tau, (moved >= lower) & (moved < upper)
+                slope = float(s @ free)
+                step = excess / slope if slope > 0 else np.inf
+                if abs(step) <= 2.0**-20 * abs(tau):
+                    w = np.minimum(np.maximum(moved - step * s, lower), upper)
+                    if abs(float(w.sum()) - total) <= tolerance * scale:
+                        return w
+                if low < tau + step < high and abs(excess) <= previous / 2:
+                    tau, previous = tau + step, abs(excess)
+                    continue
+                if points is None:
+                    points = np.concatenate([(v - upper) / s, (v - lower) / s])
+                points = points[(points > low) & (points < high)]
+                if points.size:
+                    middle = points.size // 2
+                    tau, previous = float(np.partition(points, middle)[middle]), np.inf
+            # What was found is moved into v and polished there: v - tau s may need digits that tau
+            # does not have. A round gains 16 of at most 308 digits; what rounding withholds is let
+            # go by and by.
+            v, tau = v - _linear_root(v, s, lower, upper, total, low, high) * s, 0.0
+            tolerance *= 1.2
+    raise ArithmeticError("the entries cannot be made to sum to their total: rescale the input.")
+
+
+def _linear_root(
+    v: FloatArray,
+    s: FloatArray,
+    lower: FloatArray,
+    upper: FloatArray,
+    total: float,
+    low: float,
+    high: float,
+) -> float:
+    """Return the tau of `_clip_to_sum` between low and high, where no row meets a bound."""
+    # Unless the slope is too steep for floats: then the root lies at one end, at high if the rows
+    # that are free there can take what is missing.
+    free = (v - high * s < upper) & (v - low * s > lower) & (lower < upper)
+    if not free.any():
+        return low if np.isfinite(low) else high
+    at_high = np.clip(v - high * s, lower, upper)
+    missing, slope = total - float(at_high.sum()), float(s @ free)
+    room = (upper - at_high)[free & (v - high * s >= lower)].sum()
+    if low == -np.inf or (high < np.inf and room >= missing):
+        return max(high - missing / slope, low)
+    return min(low + (float(np.clip(v - low * s, lower, upper).sum()) - total) / slope, high)
+
+
+def _scale_to_sum(log_v: FloatArray, caps: FloatArray, total: float) -> FloatArray:
+    """Return min(caps, exp(log_v - tau)) for the tau that makes it sum to total."""
+    log_caps = np.log(caps)
+    pivot, nearest = 0.0, np.inf
+    while True:
+        log_v = log_v - pivot
+        ratio = log_v - log_caps
+        order = np.argsort(ratio)
+        # Entry m of tau belongs to the guess that all but the first m + 1 rows, in order of v / c,
+        # are at their caps: right for the last m whose own row then stays below its cap.
+        full = np.append(np.cumsum(caps[order[:0:-1]])[::-1], 0.0)
+        room = np.maximum(total - full, 0.0)
+        with np.errstate(divide="ignore"):
+            tau = np.logaddexp.accumulate(log_v[order]) - np.log(room)
+        below = np.flatnonzero(ratio[order] <= tau)
+        n_free = int(below[-1]) + 1 if below.size else 0
+        # Far from 0 a logarithm lacks the digits to decide; start again with the last row at 0.
+        pivot = float(log_v[order[max(n_free - 1, 0)]])
+        if abs(pivot) <= 2.0**10 or abs(pivot) > nearest / 2:
+            break
+        nearest = abs(pivot)
+    weights, free = caps.copy(), order[:n_free]
+    while free.size:
+        weights[free] = 0.0
+        share = np.exp(log_v[free] - log_v[free].max())
+        share *= max(total - float(weights.sum()), 0.0) / share.sum()
+        above = share > caps[free]
+        weights[free] = share
+        if not above.any():
+            break
+        weights[free[above]] = caps[free[above]]
+        free = free[~above]
+    return weights

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -91,9 +91,11 @@ def descend(
     FloatingPointError
         If the objective is not finite at the start, where nothing better is known.
     """
-    recorder = _Recorder()
     candidate = current = direction = start
     evaluation: Evaluation | None = None
+    best: Result | None = None
+    force, drift, pushed = Form.zero(0), np.empty(0), np.empty(0)
+    trace: list[Iterate] = []
     step = 0.0
     status = Status.EXHAUSTED
     for iteration in range(max_iter):
@@ -107,15 +109,23 @@ def descend(
         else:
             ahead, norm_sq = update.direction(candidate, _rounded(trial.subgradient))
             next_step, accepted = rule.decide(trial, norm_sq)
-            next_step = _few_digits(next_step)
             if accepted:
-                if evaluation is not None:
-                    recorder.moved(step, evaluation)
+                if evaluation is None:
+                    force = Form.zero(trial.form.n_features)
+                    drift, pushed = np.zeros(trial.form.n_features), np.zeros(start.size)
+                else:
+                    force = force + step * evaluation.form
+                    drift = drift + step * evaluation.drift
+                    pushed = pushed + step * evaluation.subgradient
                 current, evaluation, direction = candidate, trial, ahead
-                recorder.visited(current, trial)
-            step = next_step
+                # Differences of rounding do not make a point better: the earlier one is kept.
+                if best is None or trial.value < (1.0 - 1e-9) * best.value:
+                    found = (trial.form, force, drift, pushed)
+                    best = Result(current, trial.value, status, 0, (), *found)
+            # To seven digits, for the reason that `_rounded` gives.
+            step = float(f"{next_step:.6e}")
         iterate = Iterate(iteration, trial.value, step, accepted)
-        recorder.trace.append(iterate)
+        trace.append(iterate)
         stop = callback is not None and callback(iterate)
         if accepted and reached is not None and reached(trial.value, current):
             status = Status.REACHED
@@ -126,7 +136,9 @@ def descend(
         if stop or evaluation is None:
             break
         candidate = update.move(current, direction, step)
-    return recorder.result(status)
+    if best is None:
+        raise ValueError("max_iter must be at least 1")
+    return replace(best, status=status, n_iter=len(trace), trace=tuple(trace))
 
 
 def _rounded(subgradient: Array) -> Array:
@@ -141,41 +153,3 @@ def _rounded(subgradient: Array) -> Array:
         return subgradient
     unit = 2.0 ** (math.frexp(largest)[1] - _BITS)
     return np.asarray(np.round(subgradient / unit) * unit)
-
-
-def _few_digits(step: float) -> float:
-    """Return a step to seven digits, for the same reason."""
-    return float(f"{step:.6e}")
-
-
-class _Recorder:
-    """Keeps the best point and the forces that led to it."""
-
-    def __init__(self) -> None:
-        self.trace: list[Iterate] = []
-        self._force = Form.zero(0)
-        self._drift = np.empty(0)
-        self._pushed = np.empty(0)
-        self._best: tuple[Array, float, Form, Form, Array, Array] | None = None
-
-    def visited(self, weights: Array, evaluation: Evaluation) -> None:
-        if self._best is None:
-            self._force = Form.zero(evaluation.form.n_features)
-            self._drift = np.zeros(evaluation.form.n_features)
-            self._pushed = np.zeros(weights.size)
-        # Differences of rounding do not make a point better: the earlier one is kept.
-        if self._best is None or evaluation.value < (1.0 - 1e-9) * self._best[1]:
-            so_far = self._force, self._drift, self._pushed
-            self._best = (weights, evaluation.value, evaluation.form, *so_far)
-
-    def moved(self, step: float, evaluation: Evaluation) -> None:
-        self._force = self._force + step * evaluation.form
-        self._drift = self._drift + step * evaluation.drift
-        self._pushed = self._pushed + step * evaluation.subgradient
-
-    def result(self, status: Status) -> Result:
-        if self._best is None:
-            raise ValueError("max_iter must be at least 1")
-        weights, value, form, force, drift, pushed = self._best
-        trace = tuple(self.trace)
-        return Result(weights, value, status, len(trace), trace, form, force, drift, pushed)

@@ -1,16 +1,31 @@
-"""Step rules: how far to go, and whether the point just evaluated is kept."""
+"""Steps of a descent over weights.
+
+Rules say how far to go and whether the point just evaluated is kept; updates move weights against a
+subgradient, in Euclidean or entropic geometry, and back into their set.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
+
+import numpy as np
 
 from outweigh.optimise.capped_simplex import CappedSimplex
-from outweigh.optimise.updates import EntropicMirror, ProjectedSubgradient
-from outweigh.protocols import Evaluation, Status, StepRule, Update
+from outweigh.protocols import Array, Evaluation, Status, StepRule, Update
 
-__all__ = ["SOLVERS", "Backtracking", "Constant", "Polyak", "steps_for"]
+__all__ = [
+    "SOLVERS",
+    "Backtracking",
+    "Constant",
+    "EntropicMirror",
+    "Polyak",
+    "ProjectedSubgradient",
+    "Subgradient",
+    "steps_for",
+]
 
 SOLVERS = ("polyak", "backtracking", "mirror")
 """The names under which a user chooses how to descend."""
@@ -31,7 +46,7 @@ def steps_for(
     if solver == "backtracking":
         return lambda target: Backtracking(), ProjectedSubgradient(domain)
     update = EntropicMirror(domain) if solver == "mirror" else ProjectedSubgradient(domain)
-    return lambda target: Polyak(target, patience=patience), update
+    return partial(Polyak, patience=patience), update
 
 
 @dataclass(slots=True)
@@ -201,3 +216,53 @@ class Polyak:
         if gap == 0.0:
             gap = value - min(self._level, value)
         return gap / gradient_norm_sq, True
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ProjectedSubgradient:
+    """The Euclidean update w <- P(w + step p), p the part of -g that does not leave the set.
+
+    With p = -g it is the update of the paper's lemma on projected descent; taking out what the
+    projection would undo leaves the same guarantee and allows a longer step. A row that stands for
+    s samples moves s times as far, so that integer sample weights equal repeated rows.
+    """
+
+    domain: CappedSimplex
+
+    def direction(self, weights: Array, subgradient: Array) -> tuple[Array, float]:
+        """Return the feasible descent direction and its squared length."""
+        metric = self.domain.metric
+        moved = self.domain.project_tangent(weights, -metric * subgradient)
+        counted = metric > 0
+        return moved, float(np.sum(moved[counted] ** 2 / metric[counted]))
+
+    def move(self, weights: Array, direction: Array, step: float) -> Array:
+        """Return the next weights."""
+        return self.domain.project(weights + step * direction)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Subgradient(ProjectedSubgradient):
+    """The update of the paper's lemma on projected descent, w <- P(w - step g), to the letter."""
+
+    def direction(self, weights: Array, subgradient: Array) -> tuple[Array, float]:
+        """Return -g, a row of weight s moving s times as far, and its squared length."""
+        metric = self.domain.metric
+        return -metric * subgradient, float(metric @ subgradient**2)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EntropicMirror:
+    """The multiplicative update w <- argmin KL(. | w exp(-step g)), exact for capped weights."""
+
+    domain: CappedSimplex
+
+    def direction(self, weights: Array, subgradient: Array) -> tuple[Array, float]:
+        """Return the centred -g and its variance under the weights: the local dual norm."""
+        centred = weights @ subgradient - subgradient
+        return centred, float(weights @ (centred * centred))
+
+    def move(self, weights: Array, direction: Array, step: float) -> Array:
+        """Return the next weights."""
+        with np.errstate(divide="ignore"):
+            return self.domain.project_kl(np.log(weights) + step * direction)

@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from outweigh.norms import KyFan, LargestEntries, RowwiseLargest, VectorLargest
+from outweigh.norms.entrywise import hard_threshold
 from outweigh.objectives import MomentObjective
 from outweigh.optimise.capped_simplex import CappedSimplex
 from outweigh.protocols import Array, Norm, Reference
 from outweigh.samples import DenseSamples
-from outweigh.selection import hard_threshold
 
 __all__ = ["Stability", "stability"]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -11,16 +12,11 @@ from numpy.typing import NDArray
 from outweigh.forms import Form
 from outweigh.protocols import Array, Indices, MomentMatrix, Reference
 from outweigh.samples import kernels
-from outweigh.samples.chunked_memory import (
-    Gathered,
-    MomentMemory,
-    MomentSums,
-)
-from outweigh.samples.chunks import Chunks
-from outweigh.samples.dense import DenseSamples, kurtosis_spacing
-from outweigh.samples.kernels import Transform
-from outweigh.samples.matrices import ArrayMoment, LazyMoment
-from outweigh.samples.passes import Passes
+from outweigh.samples.chunked_memory import Gathered, MomentMemory, MomentSums
+from outweigh.samples.chunks import Chunks, Kernel, Pass, Sums
+from outweigh.samples.dense import DenseSamples
+from outweigh.samples.kernels import Loader, Transform
+from outweigh.samples.matrices import AnySamples, ArrayMoment, LazyMoment
 
 __all__ = ["ChunkedSamples"]
 
@@ -30,7 +26,7 @@ _NONE = np.empty(0, dtype=np.intp)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ChunkedSamples:
+class ChunkedSamples(AnySamples):
     """Rows in chunks, seen through passes over them.
 
     A pass brings home more than it was asked for where that costs nothing, and what is at hand is
@@ -42,7 +38,7 @@ class ChunkedSamples:
     chunks : Chunks
     transform : callable, optional
         From raw rows to rows in units of the noise.
-    n_features : int
+    width : int
         Columns after the transform.
     keep : ndarray of bool, optional
         The rows that count; all by default.
@@ -51,7 +47,7 @@ class ChunkedSamples:
     """
 
     chunks: Chunks
-    n_features: int
+    width: int
     transform: Transform | None = None
     keep: NDArray[np.bool_] | None = None
     zeroed: Indices = field(default_factory=lambda: _NONE)
@@ -62,32 +58,28 @@ class ChunkedSamples:
     @property
     def n_samples(self) -> int:
         """Number of rows n."""
-        return self._passes.n_samples
+        return self.chunks.count(self.keep)
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns d."""
+        return self.width
 
     def mean(self, weights: Array) -> Array:
         """Return mu_w = X'w."""
         if weights.min() >= 0.0:
             # Second moments at these weights are likely to be asked for next.
             return self._sums(weights).first.copy()
-        return self._passes.added("a weighted mean", DenseSamples.mean, weights)
+        return self._added("a weighted mean", DenseSamples.mean, weights)
 
-    def moment(
-        self,
-        weights: Array,
-        *,
-        centred: bool,
-        reference: Reference = 0.0,
-        mean: Array | None = None,
-        rounded: bool = False,
+    def moment_about(
+        self, weights: Array, mean: Array | None, reference: Reference
     ) -> MomentMatrix:
-        """Return S_w - R (centred) or M_w - R; always summed in float64."""
-        del mean, rounded
+        """Return M_w - mu mu' - R as an array, or on demand where it does not fit the budget."""
         sums = self._sums(weights)
-        centre = sums.first if centred else None
-        if not self._holds_pairs:
-            size = max(1, self.chunks.budget // (16 * self.n_features))
-            return LazyMoment(self, weights, centre, reference, size)
-        return ArrayMoment.of(sums.second.copy(), centre, reference)
+        size = max(1, self.chunks.budget // (16 * self.n_features))
+        lazy = LazyMoment(self, weights, mean, reference, size)
+        return lazy if sums.second.ndim == 1 else ArrayMoment.of(sums.second.copy(), lazy)
 
     def quadratic(self, form: Form, drift: Array | None = None) -> Array:
         """Return x_i'Zx_i - x_i'b for every row."""
@@ -98,7 +90,7 @@ class ChunkedSamples:
         if held is not None:
             local = None if drift is None else drift[support]
             return DenseSamples(held).quadratic(form.on(support), local)
-        return self._passes.told("a quadratic form", DenseSamples.quadratic, form, drift)
+        return self._told("a quadratic form", DenseSamples.quadratic, form, drift)
 
     def project(self, vectors: Array) -> Array:
         """Return X V."""
@@ -108,9 +100,7 @@ class ChunkedSamples:
         held = self._held(support)
         if held is not None:
             return np.asarray(held @ vectors[support])
-        return self._passes.told(
-            "a projection", DenseSamples.project, vectors, shape=vectors.shape[1:]
-        )
+        return self._told("a projection", DenseSamples.project, vectors, shape=vectors.shape[1:])
 
     def columns(self, indices: Indices) -> DenseSamples | ChunkedSamples:
         """Return the same rows on the named columns: in memory if they fit the budget."""
@@ -118,10 +108,10 @@ class ChunkedSamples:
         held = self._held(indices)
         if held is not None:
             return DenseSamples(held)
-        sizes = tuple(int(size) for size in np.diff(self._passes.bounds))
+        sizes = tuple(int(size) for size in np.diff(self._bounds))
         shared = (kernels.columns, self.transform, (indices,))
-        shape = (sizes, int(indices.size))
-        derived = self.chunks.derived(kernels.on_samples, shared, self._passes.own(), shape)
+        todo = Pass(kernels.on_samples, shared, self._own(), "columns kept by the workers")
+        derived = self.chunks.derived(todo, sizes, int(indices.size))
         return ChunkedSamples(derived, int(indices.size))
 
     def at_hand(self) -> DenseSamples | ChunkedSamples:
@@ -138,7 +128,7 @@ class ChunkedSamples:
         """Return some rows alone, in the order they have, huge values clipped."""
         if rows.size and self._rows.missing(rows).size == 0:
             return DenseSamples(self._rows.take(np.sort(rows)))
-        keep, clipped = self._passes.only(rows).keep, partial(kernels.clipped, self.transform)
+        keep, clipped = self._only(rows).keep, partial(kernels.clipped, self.transform)
         columns = self._columns.of_rows(np.sort(rows))
         return ChunkedSamples(self.chunks, self.n_features, clipped, keep, _columns=columns)
 
@@ -149,86 +139,65 @@ class ChunkedSamples:
         if np.any(found < _CANCELLED * sums.first**2):
             # The origin is so far away that squares about it have lost their digits.
             purpose = "variances about the mean"
-            found = self._passes.run(kernels.spread, (sums.first,), purpose, weights, None)[1][0]
+            found = self._run(kernels.spread, (sums.first,), purpose, weights, None)[1][0]
         return found if columns is None else found[columns]
 
     def typical_kurtosis(self, weights: Array) -> float:
         """Return the median over columns of the weighted kurtosis; 3 for Gaussian features."""
-        return self._sums(weights).typical_kurtosis(kurtosis_spacing(self.n_features))
+        return self._sums(weights).typical_kurtosis()
 
-    def squared_distances(
-        self, centre: Array, within: float | None = None, weights: Array | None = None
-    ) -> Array:
+    def squared_distances(self, centre: Array, near: tuple[float, Array] | None = None) -> Array:
         """Return |x_i - centre|^2 for every row; remember the moments of the rows within."""
         purpose = "squared distances"
-        if within is None or weights is None:
-            return self._passes.told(purpose, DenseSamples.squared_distances, centre)
-        arguments = (centre, within, *self._what_to_sum)
-        found, sums = self._passes.run(kernels.distances, arguments, purpose, weights)
+        if near is None:
+            return self._told(purpose, DenseSamples.squared_distances, centre)
+        within, weights = near
+        arguments = (centre, within, self.chunks.budget)
+        found, sums = self._run(kernels.distances, arguments, purpose, weights)
         kept = np.where(found <= within, weights, 0.0)
         self._moments.remember(kept, MomentSums(*sums), self.chunks.budget)
         return found
-
-    def distances_and_quadratic(
-        self, centre: Array, form: Form, drift: Array | None = None
-    ) -> tuple[Array, Array]:
-        """Return `squared_distances` and `quadratic` by one pass."""
-        both = self._passes.told(
-            "squared distances, a quadratic form", _side_by_side, centre, form, drift, shape=(2,)
-        )
-        return both[:, 0].copy(), both[:, 1].copy()
 
     def rescaled(self, factor: Array) -> ChunkedSamples:
         """Return the same rows with every column divided by its factor; what is known stays so."""
         return replace(
             self,
             transform=partial(kernels.divided, self.transform, factor),
-            _moments=self._moments.divided(factor, kurtosis_spacing(self.n_features)),
+            _moments=self._moments.divided(factor),
             _columns=self._columns.divided(factor),
             _rows=self._rows.divided(factor),
         )
 
     def moment_rows(self, weights: Array, indices: Indices) -> Array:
         """Return the named rows of X'diag(w)X by a pass."""
-        return self._passes.added("second moments", DenseSamples.moment_rows, weights, indices)
+        return self._added("second moments", DenseSamples.moment_rows, weights, indices)
 
     def moment_block(self, weights: Array, indices: Indices) -> Array:
         """Return the block of X'diag(w)X on the named coordinates by a pass."""
-        return self._passes.added("second moments", DenseSamples.moment_block, weights, indices)
+        return self._added("second moments", DenseSamples.moment_block, weights, indices)
 
     def moment_product(self, weights: Array, vectors: Array) -> Array:
         """Return X'diag(w)X V by a pass."""
         method = DenseSamples.moment_product
-        return self._passes.added("a product of moments", method, weights, vectors)
-
-    @property
-    def _passes(self) -> Passes:
-        return Passes(self.chunks, self.n_features, self.transform, self.keep, self.zeroed)
-
-    @property
-    def _holds_pairs(self) -> bool:
-        return 8 * self.n_features**2 <= self.chunks.budget
-
-    @property
-    def _what_to_sum(self) -> tuple[bool, int]:
-        return self._holds_pairs, kurtosis_spacing(self.n_features)
+        return self._added("a product of moments", method, weights, vectors)
 
     def _sums(self, weights: Array) -> MomentSums:
         known = self._moments.find(weights)
         if known is not None:
             return known
         known = self._changed_sums(weights)
-        summed = known is None
         if known is None:
-            arguments, purpose = self._what_to_sum, "second moments"
-            sums = self._passes.run(kernels.moment_sums, arguments, purpose, weights, None)[1]
-            known = MomentSums(*sums)
-        self._moments.remember(weights, known, self.chunks.budget, summed=summed)
+            arguments, purpose = (self.chunks.budget,), "second moments"
+            known = MomentSums(
+                *self._run(kernels.moment_sums, arguments, purpose, weights, None)[1]
+            )
+        self._moments.remember(weights, known, self.chunks.budget)
         return known
 
     def _changed_sums(self, weights: Array) -> MomentSums | None:
         """Return moments from known ones and the rows whose weights changed, if those fit."""
-        near = self._moments.nearest(weights) if self._holds_pairs else None
+        held = kernels.holds_pairs(self.n_features, self.chunks.budget)
+        near = self._moments.nearest(weights) if held else None
         if near is None:
             return None
         (factor, moves, moved), sums = near
@@ -237,11 +206,13 @@ class ChunkedSamples:
         if 8 * self.n_features * missing.size > self.chunks.budget - self._rows.n_bytes:
             return None
         if missing.size:
-            self._rows.add(missing, self._passes.whole_rows(missing))
+            every = np.arange(self.n_features)
+            purpose = f"{missing.size} rows"
+            found = self._only(missing)._run(kernels.columns, (every,), purpose, shape=every.shape)
+            self._rows.add(missing, found[0])
         if rows.size == 0:
             return sums.scaled(factor)
-        held = self._rows.take(rows)
-        return sums.changed(factor, held, moves[rows], kurtosis_spacing(self.n_features))
+        return sums.changed(factor, self._rows.take(rows), moves[rows])
 
     def _held(self, indices: Indices) -> Array | None:
         """Return columns, not to be written to, if all of them were brought home."""
@@ -262,11 +233,71 @@ class ChunkedSamples:
         if missing.size == 0 or 8 * self.n_samples * missing.size > room:
             return
         # With the values of all rows: which of them hold zeros may change.
-        passes = replace(self._passes, zeroed=_NONE)
+        every = replace(self, zeroed=_NONE)
         purpose = f"{missing.size} columns"
-        found, _ = passes.run(kernels.columns, (missing,), purpose, shape=missing.shape)
+        found, _ = every._run(kernels.columns, (missing,), purpose, shape=missing.shape)
         self._columns.add(missing, found)
 
+    def _told(
+        self,
+        purpose: str,
+        method: Callable[..., Array],
+        *arguments: object,
+        shape: tuple[int, ...] = (),
+    ) -> Array:
+        """Return what a method of samples in memory tells of each row, an array of some shape."""
+        return self._run(kernels.told, (method, *arguments), purpose, shape=shape)[0]
 
-def _side_by_side(samples: DenseSamples, centre: Array, form: Form, drift: Array | None) -> Array:
-    return np.stack(samples.distances_and_quadratic(centre, form, drift), axis=1)
+    def _added(
+        self, purpose: str, method: Callable[..., Array], weights: Array, *arguments: object
+    ) -> Array:
+        """Return what a method of samples in memory sums over the rows, given their weights."""
+        return self._run(kernels.added, (method, *arguments), purpose, weights, None)[1][0]
+
+    def _run(
+        self,
+        kernel: Kernel,
+        arguments: tuple[object, ...],
+        purpose: str,
+        weights: Array | None = None,
+        shape: tuple[int, ...] | None = (),
+    ) -> tuple[Array, Sums]:
+        """Return what a kernel says of each row, an array of the given shape, and its sums.
+
+        Nothing is said of rows where the shape is None.
+        """
+        found = np.empty((0,) if shape is None else (self.n_samples, *shape))
+        bounds = self._bounds
+        # As many partial sums may exist at once as fit the budget, at most 16.
+        lanes = int(np.clip(self.chunks.budget // (8 * max(self.n_features, 1) ** 2), 1, 16))
+
+        def put(i: int, said: Array) -> None:
+            found[bounds[i] : bounds[i + 1]] = said
+
+        shared, own = (kernel, self.transform, arguments), self._own(weights)
+        take, width = (None, 0) if shape is None else (put, 8 * int(np.prod(shape)))
+        todo = Pass(kernels.on_samples, shared, own, purpose, take, lanes, width)
+        return found, self.chunks.scan(todo)
+
+    def _only(self, rows: Indices) -> ChunkedSamples:
+        """Return some of the rows that count, all with their values."""
+        counted = np.arange(self.chunks.count(None))
+        keep = np.zeros(counted.size, dtype=np.bool_)
+        keep[(counted if self.keep is None else counted[self.keep])[rows]] = True
+        return replace(self, keep=keep, zeroed=_NONE)
+
+    @property
+    def _bounds(self) -> Indices:
+        """Where each chunk begins among the rows that count, and where the last one ends."""
+        starts = self.chunks.starts
+        return starts if self.keep is None else np.append(0, np.cumsum(self.keep))[starts]
+
+    def _own(self, weights: Array | None = None) -> list[tuple[Loader, Array | None]]:
+        """Return for each chunk which of its rows count and hold zeros, and their weights."""
+        bounds = self._bounds
+        found: list[tuple[Loader, Array | None]] = []
+        for i, keep in enumerate(self.chunks.split(self.keep)):
+            first, last = np.searchsorted(self.zeroed, bounds[i : i + 2])
+            part = None if weights is None else weights[bounds[i] : bounds[i + 1]]
+            found.append(((keep, self.zeroed[first:last] - bounds[i]), part))
+        return found

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from outweigh.protocols import Array, Indices
-from outweigh.samples.dense import median_kurtosis
-from outweigh.samples.second_moment import Change, change_between, second_moment
+from outweigh.samples.dense import median_kurtosis, some_columns
+from outweigh.samples.matrices import Change, add_moves, change_between
 
 __all__ = ["Gathered", "MomentMemory", "MomentSums"]
 
@@ -20,12 +20,16 @@ _CANCELLED = 1e-5
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MomentSums:
-    """Weighted sums of x, of x x' (or its diagonal), and of x^3 and x^4 in some columns."""
+    """Weighted sums of x, of x x' (or its diagonal), and of x^3 and x^4 in some columns.
+
+    ``changes`` counts how often they were changed since they were summed over all rows.
+    """
 
     first: Array
     second: Array
     third: Array
     fourth: Array
+    changes: int = field(default=0, kw_only=True)
 
     @property
     def diagonal(self) -> Array:
@@ -36,11 +40,10 @@ class MomentSums:
         """Return the sums for weights `factor` times as large."""
         if factor == 1.0:
             return self
-        return MomentSums(
-            self.first * factor, self.second * factor, self.third * factor, self.fourth * factor
-        )
+        sums = (self.first, self.second, self.third, self.fourth)
+        return MomentSums(*(factor * each for each in sums), changes=self.changes)
 
-    def changed(self, factor: float, rows: Array, moves: Array, spacing: int) -> MomentSums | None:
+    def changed(self, factor: float, rows: Array, moves: Array) -> MomentSums | None:
         """Return the sums for weights `factor` times as large but for some rows.
 
         Parameters
@@ -50,8 +53,6 @@ class MomentSums:
             The rows whose weights change by more.
         moves : ndarray of shape (m,)
             By how much more.
-        spacing : int
-            Between the columns of the third and fourth powers.
 
         Returns
         -------
@@ -59,33 +60,30 @@ class MomentSums:
             None where the difference would cancel.
         """
         second = factor * self.second
-        for sign in (1.0, -1.0):
-            chosen = sign * moves > 0
-            if chosen.any():
-                second += sign * second_moment(rows[chosen], np.abs(moves[chosen]), np.float64)
+        add_moves(second, rows, moves)
         if np.any(np.diagonal(second) <= _CANCELLED * factor * self.diagonal):
             return None
-        part = rows[:, ::spacing]
+        part = some_columns(rows)
         cubes = part**3
         return MomentSums(
             factor * self.first + moves @ rows,
             second,
             factor * self.third + moves @ cubes,
             factor * self.fourth + moves @ (cubes * part),
+            changes=self.changes + 1,
         )
 
-    def divided(self, factor: Array, spacing: int) -> MomentSums:
+    def divided(self, factor: Array) -> MomentSums:
         """Return the sums of rows whose columns are divided by a factor."""
-        some = factor[::spacing]
+        some = some_columns(factor)
         squares = factor**2 if self.second.ndim == 1 else np.multiply.outer(factor, factor)
-        return MomentSums(
-            self.first / factor, self.second / squares, self.third / some**3, self.fourth / some**4
-        )
+        higher = (self.third / some**3, self.fourth / some**4)
+        return MomentSums(self.first / factor, self.second / squares, *higher, changes=self.changes)
 
-    def typical_kurtosis(self, spacing: int) -> float:
-        """Return the median kurtosis of every `spacing`-th column, for weights of sum one."""
-        m = self.first[::spacing]
-        raw = self.diagonal[::spacing]
+    def typical_kurtosis(self) -> float:
+        """Return the median kurtosis of some columns, for weights of sum one."""
+        m = some_columns(self.first)
+        raw = some_columns(self.diagonal)
         second = raw - m**2
         fourth = self.fourth - 4.0 * m * self.third + 6.0 * m**2 * raw - 3.0 * m**4
         return median_kurtosis(second, fourth)
@@ -93,14 +91,14 @@ class MomentSums:
 
 @dataclass(slots=True, eq=False)
 class MomentMemory:
-    """The moments of a few weights, and whether they were summed over all rows."""
+    """The moments of a few weights."""
 
-    _entries: list[tuple[Array, MomentSums, bool]] = field(default_factory=list)
+    _entries: list[tuple[Array, MomentSums]] = field(default_factory=list)
 
     def find(self, weights: Array) -> MomentSums | None:
         """Return the moments of these weights if those of a multiple of them are known."""
         total = float(weights.sum())
-        for known, sums, _ in self._entries:
+        for known, sums in self._entries:
             size = float(known.sum())
             if size == 0.0 or total <= 0.0:
                 continue
@@ -118,26 +116,24 @@ class MomentMemory:
         """
         best: tuple[Change, MomentSums] | None = None
         fewest = weights.size
-        for known, sums, summed in self._entries:
-            if summed and weights.min() >= 0.0:
+        for known, sums in self._entries:
+            if sums.changes == 0 and weights.min() >= 0.0:
                 change = change_between(weights, known)
                 count = int(np.count_nonzero(change[2]))
                 if count < fewest and change[0] > 0.0:
                     best, fewest = (change, sums), count
         return best
 
-    def divided(self, factor: Array, spacing: int) -> MomentMemory:
+    def divided(self, factor: Array) -> MomentMemory:
         """Return what is known of rows whose columns are divided by a factor."""
-        return MomentMemory([(w, sums.divided(factor, spacing), s) for w, sums, s in self._entries])
+        return MomentMemory([(known, sums.divided(factor)) for known, sums in self._entries])
 
-    def remember(
-        self, weights: Array, sums: MomentSums, budget: int, *, summed: bool = True
-    ) -> None:
+    def remember(self, weights: Array, sums: MomentSums, budget: int) -> None:
         """Keep the moments of these weights; the first of all and the last few stay.
 
         Their matrices together take no more than `budget` bytes, except that the last always stays.
         """
-        self._entries.append((weights.copy(), sums, summed))
+        self._entries.append((weights.copy(), sums))
         allowed = int(np.clip(budget // max(sums.second.nbytes, 1), 1, _REMEMBERED))
         while len(self._entries) > allowed:
             del self._entries[1 if allowed > 1 else 0]

@@ -13,24 +13,18 @@ from numpy.typing import NDArray
 from outweigh.protocols import Array, Indices, Samples
 from outweigh.samples import kernels
 from outweigh.samples.chunked import ChunkedSamples
-from outweigh.samples.chunks import GATHERED_BYTES, Chunks, Kernel, SlicedChunks, Sums
-from outweigh.samples.rows import Accepted, Accepts, Affine, ArrayRows, Overview
+from outweigh.samples.chunks import Chunks, Kernel, Pass, SlicedChunks, Sums
+from outweigh.samples.kernels import Transform
+from outweigh.samples.rows import Accepted, Accepts, Affine, ArrayRows, Overview, Rows, is_dask
 
-__all__ = [
-    "ChunkedRows",
-    "chunked_rows",
-    "is_dask",
-    "is_on_disk",
-    "map_lazily",
-    "refuse_other_dask",
-]
+__all__ = ["ChunkedRows", "chunked_rows"]
 
 # Constant columns this many times the spread of a projection would cost it half its digits.
 _SWAMPING = 1e8
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ChunkedRows:
+class ChunkedRows(Rows):
     """Rows that are read a chunk at a time."""
 
     chunks: Chunks
@@ -39,8 +33,7 @@ class ChunkedRows:
     @property
     def shape(self) -> tuple[int, int]:
         """Rows and columns."""
-        kept = sum(self.chunks.sizes) if self.keep is None else int(np.count_nonzero(self.keep))
-        return kept, self.chunks.n_features
+        return self.chunks.count(self.keep), self.chunks.n_features
 
     @property
     def n_passes(self) -> int | None:
@@ -58,10 +51,12 @@ class ChunkedRows:
             keys = self.map(partial(_along, np.where(varies, direction, 0.0)))
         return Overview(first, varies, keys)
 
-    def take(self, indices: Indices) -> Array:
+    def take(self, indices: Indices | slice) -> Array:
         """Return some rows, reading only the chunks that hold them."""
+        if isinstance(indices, slice):
+            indices = np.arange(self.shape[0])[indices]
         positions = indices if self.keep is None else np.flatnonzero(self.keep)[indices]
-        starts = self._starts
+        starts = self.chunks.starts
         chunk_of = np.searchsorted(starts, positions, side="right") - 1
         only = [int(i) for i in np.unique(chunk_of)]
         own: list[tuple[object, ...]] = [()] * len(self.chunks.sizes)
@@ -74,7 +69,8 @@ class ChunkedRows:
             found[chunk_of == i] = kernels.refuse_bad(said, i, int(starts[i]))
 
         purpose = f"{positions.size} rows"
-        self.chunks.scan(kernels.some_rows, (), own, purpose, put, bytes_per_row=width, only=only)
+        todo = Pass(kernels.some_rows, (), own, purpose, put, bytes_per_row=width, only=only)
+        self.chunks.scan(todo)
         return found
 
     def select(self, mask: NDArray[np.bool_]) -> ChunkedRows:
@@ -86,7 +82,7 @@ class ChunkedRows:
 
         In memory if they fit the budget. None of them may have been left out before.
         """
-        starts, d = self._starts, self.chunks.n_features
+        starts, d = self.chunks.starts, self.chunks.n_features
         bounds = np.searchsorted(indices, starts)
         own = [
             (i, int(starts[i]), indices[bounds[i] : bounds[i + 1]] - starts[i])
@@ -95,7 +91,8 @@ class ChunkedRows:
         n_bytes = 8 * indices.size * d
         if n_bytes > self.chunks.budget:
             sizes = tuple(int(size) for size in np.diff(bounds))
-            return ChunkedRows(self.chunks.derived(kernels.checked_rows, (), own, (sizes, d)))
+            todo = Pass(kernels.checked_rows, (), own, "rows kept by the workers")
+            return ChunkedRows(self.chunks.derived(todo, sizes, d))
         found = np.empty((indices.size, d))
         width = -(-n_bytes // max(int(starts[-1]), 1))
 
@@ -103,36 +100,31 @@ class ChunkedRows:
             found[bounds[i] : bounds[i + 1]] = said
 
         purpose = f"finite values, {indices.size} rows"
-        self.chunks.scan(kernels.checked_rows, (), own, purpose, put, bytes_per_row=width)
+        self.chunks.scan(Pass(kernels.checked_rows, (), own, purpose, put, bytes_per_row=width))
         return ArrayRows(found)
 
     def accept(self, accepts: Accepts, origin: Array, weights: Array | None) -> Accepted:
         """Return which rows a rule accepts, by one pass; their shares stay lazy where they can."""
-        starts = self._starts
+        starts = self.chunks.starts
         own = [
             (None if weights is None else weights[starts[i] : starts[i + 1]],)
             for i in range(len(self.chunks.sizes))
         ]
         lazy = self.chunks.lazily(accepts, weights)
-        told = lazy is None
-        mask = np.zeros(starts[-1] if told else 0, dtype=np.bool_)
+        mask = np.zeros(starts[-1] if lazy is None else 0, dtype=np.bool_)
 
         def put(i: int, said: NDArray[np.bool_]) -> None:
             mask[starts[i] : starts[i + 1]] = said
 
-        shared, purpose = (accepts, origin, told), "rows that are trusted"
+        take, width = (put, 1) if lazy is None else (None, 0)
+        shared, purpose = (accepts, origin), "rows that are trusted"
         sums = self.chunks.scan(
-            kernels.accepted, shared, own, purpose, put if told else None, bytes_per_row=int(told)
+            Pass(kernels.accepted, shared, own, purpose, take, bytes_per_row=width)
         )
         # What is lazy holds the weights already.
-        return Accepted.of(sums, mask if told else lazy, weights if told else None)
+        return Accepted.of(sums, mask, weights) if lazy is None else Accepted.of(sums, lazy, None)
 
-    def samples(
-        self,
-        transform: Callable[[NDArray[np.floating]], Array],
-        d: int,
-        affine: Affine | None = None,
-    ) -> Samples:
+    def samples(self, transform: Transform, d: int, affine: Affine | None = None) -> Samples:
         """Return the rows as samples after a transform: in memory if all of them fit the budget."""
         del affine
         return ChunkedSamples(self.chunks, d, transform, self.keep).at_hand()
@@ -143,35 +135,18 @@ class ChunkedRows:
 
     def _each(self, kernel: Kernel, shared: tuple[object, ...], purpose: str) -> tuple[Array, Sums]:
         """Return what a kernel says of the rows that count, and its sums; refuse bad values."""
-        keeps: list[NDArray[np.bool_] | None] = [None] * len(self.chunks.sizes)
-        if self.keep is not None:
-            keeps = list(np.split(self.keep, self._starts[1:-1]))
-        parts: list[Array] = []
+        starts, parts = self.chunks.starts, list[Array]()
 
         def put(i: int, said: Array | kernels.BadValue) -> None:
-            parts.append(kernels.refuse_bad(said, i, int(self._starts[i])))
+            parts.append(kernels.refuse_bad(said, i, int(starts[i])))
 
-        sums = self.chunks.scan(kernel, shared, [(keep,) for keep in keeps], purpose, put)
+        own = [(keep,) for keep in self.chunks.split(self.keep)]
+        sums = self.chunks.scan(Pass(kernel, shared, own, purpose, put))
         return np.concatenate(parts), sums
-
-    @property
-    def _starts(self) -> Indices:
-        """Where each chunk begins, and where the last one ends."""
-        return np.concatenate([[0], np.cumsum(self.chunks.sizes)]).astype(np.intp)
 
 
 def _along(direction: Array, rows: Array) -> Array:
     return rows @ direction
-
-
-def is_dask(X: object) -> bool:
-    """Tell whether X is a collection of Dask, without importing Dask."""
-    return type(X).__module__.split(".")[0] in {"dask", "dask_expr"} and hasattr(X, "dask")
-
-
-def is_on_disk(X: object) -> bool:
-    """Tell whether X is an array on disk, too large to be read at once."""
-    return isinstance(X, np.memmap) and X.ndim == 2 and 8 * X.size > GATHERED_BYTES
 
 
 def chunked_rows(X: Any) -> ChunkedRows:
@@ -183,22 +158,3 @@ def chunked_rows(X: Any) -> ChunkedRows:
     if X.dtype.kind not in "biuf":
         raise ValueError(f"X must hold real numbers; its dtype is {X.dtype}: convert it first")
     return ChunkedRows(SlicedChunks.of(X))
-
-
-def refuse_other_dask(X: Any) -> None:
-    """Refuse collections of Dask that are not a table of real numbers."""
-    from outweigh.samples.dask_chunks import refuse_other_kinds
-
-    refuse_other_kinds(X)
-
-
-def map_lazily(
-    X: Any,
-    function: Callable[[NDArray[Any]], NDArray[Any]],
-    n_columns: int | None,
-    one_per_block: bool = False,
-) -> Any:
-    """Return a function of each row, or of each block, of a dask collection, lazily."""
-    from outweigh.samples.dask_chunks import map_rows
-
-    return map_rows(X, function, n_columns, one_per_block)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -17,23 +17,28 @@ from dask.delayed import Delayed, delayed
 from dask.utils import parse_bytes
 from numpy.typing import NDArray
 
+from outweigh.protocols import Array
 from outweigh.samples.chunks import (
     GATHERED_BYTES,
+    Chunks,
     Kernel,
+    Pass,
     PassLog,
+    Rowwise,
     Sums,
-    Take,
     add_sums,
-    batches,
 )
 
-__all__ = ["DaskChunks", "as_rows", "map_rows", "refuse_other_kinds"]
+__all__ = ["DaskChunks", "as_rows", "map_blocks", "map_rows", "refuse_other_kinds"]
 
 logger = logging.getLogger("outweigh")
 
+# Answers of kernels that are brought home at once.
+_BATCH_BYTES = 64 * 2**20
+
 
 @dataclass(frozen=True, slots=True, eq=False)
-class DaskChunks:
+class DaskChunks(Chunks):
     """The row chunks of a dask array, on whichever scheduler is in use.
 
     Parameters
@@ -65,77 +70,72 @@ class DaskChunks:
         blocks = tuple(array.to_delayed().ravel())
         return cls(blocks, tuple(array.chunks[0]), int(array.shape[1]), int(budget), source=array)
 
-    def scan(
-        self,
-        kernel: Kernel,
-        shared: Sequence[object],
-        own: Sequence[Sequence[object]],
-        purpose: str,
-        take: Take | None = None,
-        *,
-        lanes: int = 16,
-        bytes_per_row: int = 8,
-        only: Sequence[int] | None = None,
-    ) -> Sums:
-        """Run a kernel on every chunk as a Dask graph; see `Chunks`."""
-        visited = list(range(len(self.sizes)) if only is None else only)
-        ended = self.log(purpose, len(visited), only is None)
+    def _run(self, todo: Pass, visited: Sequence[int]) -> Sums:
+        """Run a kernel on every chunk as a Dask graph."""
         # One copy of what is large for all tasks, not one each.
-        common = delayed(Opaque(tuple(shared)), traverse=False, pure=False)
-        sums: list[Sums | None] = [None] * lanes
+        common = delayed(Opaque(todo.shared), traverse=False, pure=False)
+        sums: list[Sums | None] = [None] * todo.lanes
         place = 0
-        for group in batches(self.sizes, visited, bytes_per_row):
+        for group in batches(self.sizes, visited, todo.bytes_per_row):
             chains: list[Any] = list(sums)
             said: list[Delayed] = []
             for i in group:
-                lane = place % lanes
+                lane = place % todo.lanes
                 place += 1
-                step = _step(chains[lane], self.blocks[i], kernel, common, Opaque(tuple(own[i])))
-                said.append(_said(step))
+                step = _step(chains[lane], self.blocks[i], todo.kernel, common, Opaque(todo.own[i]))
                 chains[lane] = _summed(step)
-            answers, sums = _compute((said, chains), purpose)
-            if take is not None:
-                for i, said_of in zip(group, answers, strict=True):
-                    take(i, said_of)
+                if todo.take is not None:
+                    said.append(_said(step))
+            answers, sums = _compute((said, chains), todo.purpose)
+            if todo.take is not None:
+                for i, answer in zip(group, answers, strict=True):
+                    todo.take(i, answer)
         total: Sums | None = None
         for part in sums:
             if part is not None:
                 total = add_sums(total, part)
-        ended()
         return total or ()
 
-    def derived(
-        self,
-        kernel: Kernel,
-        shared: Sequence[object],
-        own: Sequence[Sequence[object]],
-        shape: tuple[tuple[int, ...], int],
-    ) -> DaskChunks:
+    def derived(self, todo: Pass, sizes: tuple[int, ...], n_features: int) -> DaskChunks:
         """Return chunks made by a kernel, kept in the memory of the workers where there are any."""
-        common = delayed(Opaque(tuple(shared)), traverse=False, pure=False)
+        common = delayed(Opaque(todo.shared), traverse=False, pure=False)
         blocks = [
-            _said(_step(None, block, kernel, common, Opaque(tuple(arguments))))
-            for block, arguments in zip(self.blocks, own, strict=True)
+            _said(_step(None, block, todo.kernel, common, Opaque(arguments)))
+            for block, arguments in zip(self.blocks, todo.own, strict=True)
         ]
         log = self.log
         if _client() is not None:
-            ended = log("columns kept by the workers", len(blocks), True)
-            blocks = list(dask.persist(*blocks))
-            ended()
-            log = log.uncounted()
-        sizes, width = shape
-        return DaskChunks(tuple(blocks), sizes, width, self.budget, log)
+            with log(todo.purpose, len(blocks)):
+                blocks = list(dask.persist(*blocks))
+            log = PassLog(log.passes, "what the workers hold")
+        return DaskChunks(tuple(blocks), sizes, n_features, self.budget, log)
 
-    def lazily(
-        self,
-        function: Callable[[NDArray[Any]], NDArray[Any]],
-        weights: NDArray[np.float64] | None,
-    ) -> da.Array | None:
+    def lazily(self, function: Rowwise, weights: Array | None) -> da.Array | None:
         """Return a function of each row, times its weight, as a dask array chunked like them."""
         if self.source is None:
             return None
         found = map_rows(self.source, function)
         return found if weights is None else found * da.from_array(weights, (self.sizes,))
+
+
+def batches(sizes: Sequence[int], visited: Sequence[int], bytes_per_row: int) -> list[list[int]]:
+    """Return the chunks in groups whose answers are small enough to be held beside the result.
+
+    Examples
+    --------
+    >>> batches([2**20, 2**20, 2**20], [0, 1, 2], 32)
+    [[0, 1], [2]]
+    """
+    groups: list[list[int]] = [[]]
+    held = 0
+    for i in visited:
+        size = sizes[i] * bytes_per_row
+        if groups[-1] and held + size > _BATCH_BYTES:
+            groups.append([])
+            held = 0
+        groups[-1].append(i)
+        held += size
+    return groups
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -275,12 +275,7 @@ def _whole_rows(X: da.Array) -> da.Array:
     return X.rechunk({0: "auto", 1: -1} if known else {1: -1})
 
 
-def map_rows(
-    X: Any,
-    function: Callable[[NDArray[Any]], NDArray[Any]],
-    n_columns: int | None = None,
-    one_per_block: bool = False,
-) -> da.Array:
+def map_rows(X: Any, function: Rowwise, n_columns: int | None = None) -> da.Array:
     """Return a function of each row of X, lazily, as a dask array.
 
     Parameters
@@ -289,22 +284,29 @@ def map_rows(
     function : callable
         From a block of rows to one number, or `n_columns` of them, a row.
     n_columns : int, optional
-    one_per_block : bool, default=False
-        The function makes one row of answers of each block.
     """
-    refuse_other_kinds(X)
-    array = _whole_rows(X if isinstance(X, da.Array) else _plain_numbers(X).to_dask_array())
-    single = array.dtype == np.float32 and n_columns is not None and not one_per_block
-    dtype = np.float32 if single else np.float64
-    apply = partial(_apply, function)
+    array, apply = _table(X), partial(_apply, function)
     if n_columns is None:
-        return array.map_blocks(apply, dtype=dtype, drop_axis=1, meta=np.empty(0, dtype))
-    rows = (1,) * array.numblocks[0] if one_per_block else array.chunks[0]
-    chunks = (rows, (n_columns,))
+        return array.map_blocks(apply, dtype=np.float64, drop_axis=1, meta=np.empty(0))
+    dtype = np.float32 if array.dtype == np.float32 else np.float64
+    chunks = (array.chunks[0], (n_columns,))
     return array.map_blocks(apply, dtype=dtype, chunks=chunks, meta=np.empty((0, 0), dtype))
 
 
-def _apply(function: Callable[[NDArray[Any]], NDArray[Any]], block: NDArray[Any]) -> NDArray[Any]:
+def map_blocks(X: Any, function: Rowwise, n_columns: int) -> da.Array:
+    """Return one row of answers for each block of rows of X, lazily, as a dask array."""
+    array = _table(X)
+    chunks = ((1,) * array.numblocks[0], (n_columns,))
+    apply = partial(_apply, function)
+    return array.map_blocks(apply, dtype=np.float64, chunks=chunks, meta=np.empty((0, 0)))
+
+
+def _table(X: Any) -> da.Array:
+    refuse_other_kinds(X)
+    return _whole_rows(X if isinstance(X, da.Array) else _plain_numbers(X).to_dask_array())
+
+
+def _apply(function: Rowwise, block: NDArray[Any]) -> NDArray[Any]:
     kind = np.float32 if block.dtype == np.float32 else np.float64
     rows = np.asarray(block, dtype=kind)
     bad = np.flatnonzero(~np.isfinite(rows).all(axis=1))

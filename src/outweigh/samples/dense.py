@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import scipy.linalg
@@ -14,8 +14,15 @@ from numpy.typing import NDArray
 
 from outweigh.forms import Form
 from outweigh.protocols import Array, Indices, MomentMatrix, Reference, Samples
-from outweigh.samples.matrices import ArrayMoment, Block, LazyMoment
-from outweigh.samples.second_moment import SecondMoments, block_rows, second_moment
+from outweigh.samples.matrices import (
+    AnySamples,
+    ArrayMoment,
+    Block,
+    LazyMoment,
+    SecondMoments,
+    block_rows,
+    second_moment,
+)
 
 __all__ = [
     "INFINITE",
@@ -23,9 +30,11 @@ __all__ = [
     "column_energy",
     "in_memory",
     "in_span",
-    "kurtosis_spacing",
     "median_kurtosis",
+    "some_columns",
 ]
+
+_T = TypeVar("_T", bound=np.generic)
 
 INFINITE = 1e100
 """Values beyond it, in units of the noise, are as good as infinite."""
@@ -51,7 +60,7 @@ _SINGLE_ROUNDING = 2.0**-20
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class DenseSamples:
+class DenseSamples(AnySamples):
     """The rows of an (n, d) float64 array, seen through reductions.
 
     Parameters
@@ -75,11 +84,9 @@ class DenseSamples:
 
     array: NDArray[np.float64]
     memory_budget: int | None = None
-    _known: SecondMoments = field(
-        default_factory=lambda: SecondMoments(np.float64), init=False, repr=False
-    )
+    _known: SecondMoments = field(default_factory=SecondMoments, init=False, repr=False)
     _rounded: SecondMoments = field(
-        default_factory=lambda: SecondMoments(np.float32), init=False, repr=False
+        default_factory=partial(SecondMoments, np.float32), init=False, repr=False
     )
     _mean: list[tuple[Array, Array]] = field(default_factory=list, init=False, repr=False)
 
@@ -101,47 +108,43 @@ class DenseSamples:
             self._mean[:] = [last]
         return last[1].copy()
 
-    def moment(
-        self,
-        weights: Array,
-        *,
-        centred: bool,
-        reference: Reference = 0.0,
-        mean: Array | None = None,
-        rounded: bool = False,
+    def moment_about(
+        self, weights: Array, mean: Array | None, reference: Reference
     ) -> MomentMatrix:
-        """Return S_w - R (centred) or M_w - R as a moment matrix.
-
-        Parameters
-        ----------
-        weights : ndarray of shape (n,)
-            Of sum one.
-        centred : bool
-            Subtract mu_w mu_w'.
-        reference : float or ndarray
-            The reference R.
-        mean : ndarray of shape (d,), optional
-            mu_w when it is known already.
-        rounded : bool, default=False
-            Sum the blocks that the matrix is read in as a whole in float32, in half the time. Where
-            the moments are known in float64, they are exact all the same.
-        """
-        if centred and mean is None:
-            mean = self.mean(weights)
-        mean = mean if centred else None
-        root = partial(self._root, weights, mean) if self.n_samples < self.n_features else None
-        lazy = LazyMoment(self, weights, mean, reference, _BLOCK_SIZE, root=root)
-        known = None
-        if rounded:
-            known = self._known.find(weights)
-            if known is None:
-                return self._rounded_moment(lazy)
-        elif not self._holds(1, np.float64):
+        """Return M_w - mu mu' - R as an array, or on demand where it does not fit the budget."""
+        lazy = self._lazy_moment(weights, mean, reference)
+        if not self._holds(1, np.float64):
             return lazy
-        elif self.remembers_moments:
-            known = self._known.get(self.array, weights)
-        found = second_moment(self.array, weights, np.float64) if known is None else known.copy()
-        return ArrayMoment.of(np.asarray(found, dtype=np.float64), mean, reference, lazy)
+        if self.remembers_moments:
+            found = self._known.get(self.array, weights).copy()
+        else:
+            found = second_moment(self.array, weights)
+        return ArrayMoment.of(np.asarray(found, dtype=np.float64), lazy)
+
+    def rounded_moment(
+        self, weights: Array, mean: Array | None, reference: Reference
+    ) -> MomentMatrix:
+        """Return M_w - mu mu' - R, read as a whole in blocks that are summed in float32.
+
+        That takes half the time. Where the moments are known in float64, they are exact all the
+        same.
+        """
+        lazy = self._lazy_moment(weights, mean, reference)
+        known = self._known.find(weights)
+        if known is not None:
+            return ArrayMoment.of(np.array(known, dtype=np.float64), lazy)
+        if self._holds(2, np.float32):
+            second = self._rounded.get(self.array, weights)
+            rounded, largest = partial(_rounded_rows, second, mean), np.diagonal(second).max()
+        else:
+            root = self._root(weights, mean, np.float32)
+            rounded, largest = partial(_tiles, root), np.einsum("ij,ij->j", root, root).max()
+        largest = float(largest) + float(np.max(np.abs(reference)))
+        return replace(lazy, rounded=rounded, rounding=_SINGLE_ROUNDING * largest)
+
+    def _lazy_moment(self, weights: Array, mean: Array | None, reference: Reference) -> LazyMoment:
+        root = partial(self._root, weights, mean) if self.n_samples < self.n_features else None
+        return LazyMoment(self, weights, mean, reference, _BLOCK_SIZE, root=root)
 
     @property
     def remembers_moments(self) -> bool:
@@ -151,17 +154,6 @@ class DenseSamples:
         if self.n_samples * self.n_features**2 <= _UPDATE_ABOVE:
             return False
         return 4 * self.n_features <= self.n_samples and self._holds(1, np.float64)
-
-    def _rounded_moment(self, lazy: LazyMoment) -> LazyMoment:
-        """Return the same matrix with blocks in float32."""
-        if self._holds(2, np.float32):
-            second = self._rounded.get(self.array, lazy.weights)
-            rounded, largest = partial(_rounded_rows, second, lazy.mean), np.diagonal(second).max()
-        else:
-            root = self._root(lazy.weights, lazy.mean, np.float32)
-            rounded, largest = partial(_tiles, root), np.einsum("ij,ij->j", root, root).max()
-        largest = float(largest) + float(np.max(np.abs(lazy.reference)))
-        return replace(lazy, rounded=rounded, rounding=_SINGLE_ROUNDING * largest)
 
     def _root(
         self, weights: Array, mean: Array | None, dtype: type[np.floating] = np.float64
@@ -260,10 +252,6 @@ class DenseSamples:
         # Three times as quick as indexing, whose result is in Fortran order.
         return DenseSamples(np.take(self.array, indices, axis=1), self.memory_budget)
 
-    def at_hand(self) -> DenseSamples:
-        """Return the same samples in memory: these."""
-        return self
-
     def without(self, rows: Indices) -> DenseSamples:
         """Return a copy with zeros in some rows."""
         array = self.array.copy()
@@ -290,30 +278,21 @@ class DenseSamples:
 
         Read off some 512 evenly spaced columns.
         """
-        part = np.ascontiguousarray(self.array[:, :: kurtosis_spacing(self.n_features)])
+        part = np.ascontiguousarray(some_columns(self.array))
         squares = part - weights @ part
         np.square(squares, out=squares)
         second = weights @ squares
         return median_kurtosis(second, weights @ np.square(squares, out=squares))
 
-    def squared_distances(
-        self, centre: Array, within: float | None = None, weights: Array | None = None
-    ) -> Array:
-        """Return |x_i - centre|^2 for every row; moments of rows in memory can wait."""
-        del within, weights
+    def squared_distances(self, centre: Array, near: tuple[float, Array] | None = None) -> Array:
+        """Return |x_i - centre|^2 for every row."""
+        del near
         result = np.empty(self.n_samples)
         with np.errstate(over="ignore"):
             for rows in self._chunks():
                 part = self.array[rows] - centre
                 np.einsum("ij,ij->i", part, part, out=result[rows])
         return result
-
-    def distances_and_quadratic(
-        self, centre: Array, form: Form, drift: Array | None = None
-    ) -> tuple[Array, Array]:
-        """Return `squared_distances` and `quadratic`; values of 1e300 may overflow."""
-        with np.errstate(over="ignore", invalid="ignore"):
-            return self.squared_distances(centre), self.quadratic(form, drift)
 
     def rescaled(self, factor: Array) -> DenseSamples:
         """Return the same rows with every column divided by its factor."""
@@ -341,9 +320,9 @@ def _tiles(root: NDArray[np.floating]) -> Iterator[Block]:
             yield start, column, left @ root[:, column : column + _TILE]
 
 
-def kurtosis_spacing(n_features: int) -> int:
-    """Return how far apart the columns are that a typical kurtosis is read off: some 512."""
-    return max(1, n_features // 512)
+def some_columns(array: NDArray[_T]) -> NDArray[_T]:
+    """Return some 512 evenly spaced columns, or entries, to read a typical kurtosis off."""
+    return array[..., :: max(1, array.shape[-1] // 512)]
 
 
 def median_kurtosis(second: Array, fourth: Array) -> float:

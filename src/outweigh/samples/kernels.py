@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from outweigh.protocols import Array, Indices
 from outweigh.samples.chunks import Sums
-from outweigh.samples.dense import INFINITE, DenseSamples
-from outweigh.samples.second_moment import second_moment
+from outweigh.samples.dense import INFINITE, DenseSamples, some_columns
+from outweigh.samples.matrices import second_moment
 
 __all__ = [
     "BadValue",
@@ -27,6 +27,7 @@ __all__ = [
     "columns",
     "distances",
     "divided",
+    "holds_pairs",
     "mapped_rows",
     "moment_sums",
     "on_samples",
@@ -102,23 +103,28 @@ def spread(rows: Array, weights: Array, centre: Array) -> tuple[None, Sums]:
     return None, (weights @ np.square(rows - centre),)
 
 
-def moment_sums(rows: Array, weights: Array, pairs: bool, spacing: int) -> tuple[None, Sums]:
-    """Return weighted sums of x, of x x' (or of its diagonal), of some x^3 and x^4."""
+def holds_pairs(n_features: int, budget: int) -> bool:
+    """Tell whether a matrix over all pairs of features fits a number of bytes."""
+    return 8 * n_features**2 <= budget
+
+
+def moment_sums(rows: Array, weights: Array, budget: int) -> tuple[None, Sums]:
+    """Return weighted sums of x, of x x' (its diagonal beyond the budget), of some x^3 and x^4."""
     if not weights.all():
         # Rows of no weight may hold values whose powers overflow.
         rows, weights = rows[weights != 0.0], weights[weights != 0.0]
-    part = rows[:, ::spacing]
+    part = some_columns(rows)
     cubes = part**3
     third, fourth = weights @ cubes, weights @ (cubes * part)
-    if pairs:
-        second = second_moment(rows, weights, np.float64)
+    if holds_pairs(rows.shape[1], budget):
+        second = second_moment(rows, weights)
     else:
         second = np.einsum("i,ij,ij->j", weights, rows, rows)
     return None, (weights @ rows, np.asarray(second), third, fourth)
 
 
 def distances(
-    rows: Array, weights: Array, centre: Array, within: float, pairs: bool, spacing: int
+    rows: Array, weights: Array, centre: Array, within: float, budget: int
 ) -> tuple[Array, Sums]:
     """Return squared distances, and the moment sums of the rows within a squared radius."""
     found = DenseSamples(rows).squared_distances(centre)
@@ -126,7 +132,7 @@ def distances(
     if not near.all():
         # Values of 1e300 must not meet even a weight of zero.
         rows, weights = rows[near], weights[near]
-    return found, moment_sums(rows, weights, pairs, spacing)[1]
+    return found, moment_sums(rows, weights, budget)[1]
 
 
 class BadValue(NamedTuple):
@@ -203,10 +209,9 @@ def accepted(
     block: Block,
     accepts: Callable[[NDArray[Any]], NDArray[np.bool_]],
     origin: Array,
-    told: bool,
     weights: Array | None,
-) -> tuple[NDArray[np.bool_] | None, Sums]:
-    """Return which rows are accepted, if that is to be told, and their sums about an origin."""
+) -> tuple[NDArray[np.bool_], Sums]:
+    """Return which rows are accepted, and their sums about an origin."""
     rows = np.asarray(block, dtype=np.float64)
     mask = accepts(rows)
     if weights is not None:
@@ -217,4 +222,4 @@ def accepted(
         shift, amounts = away.sum(axis=0), np.array([len(away), len(rows)], dtype=np.float64)
     else:
         shift, amounts = weights[mask] @ away, np.array([weights[mask].sum(), weights.sum()])
-    return mask if told else None, (shift, amounts)
+    return mask, (shift, amounts)

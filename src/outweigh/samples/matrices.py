@@ -1,33 +1,57 @@
 """Moment matrices: held as an array, or computed on demand where there are too many features.
 
 Both are X'diag(w)X - mu mu' - R for weights w of sum one. See `MomentMatrix` in
-`outweigh.protocols`.
+`outweigh.protocols`. Those held are sums of symmetric products over fixed blocks of rows, or follow
+from sums that are remembered.
 """
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from outweigh.protocols import Array, Indices, MomentMatrix, Reference
+from outweigh.protocols import Array, Indices, MomentMatrix, Reference, Samples
 
 __all__ = [
+    "AnySamples",
     "ArrayMoment",
+    "Change",
     "Deflated",
     "LazyMoment",
-    "apply_reference",
+    "SecondMoments",
+    "add_moves",
     "as_array",
+    "block_rows",
+    "change_between",
     "restrict_reference",
-    "subtract_reference",
+    "second_moment",
 ]
 
-Block = tuple[int, int, NDArray[np.floating]]
+Floats = NDArray[np.floating]
+Block = tuple[int, int, Floats]
+Change = tuple[float, Array, NDArray[np.bool_]]
+"""A factor, the change beyond that multiple of the old weights, and the rows that have any."""
 
 _BLOCK_ROWS = 256
+# Rows scaled and multiplied at once, or as many as the product has if that is more: the block then
+# takes no more memory than the product. Sums over fixed blocks do not depend on threads.
+_ROW_BLOCK = 2048
+# Rows of so few values that many of them stay in cache are multiplied together.
+_VALUES_IN_CACHE = 1 << 17
+# Below this share of rows with a weight, gathering them costs less than multiplying zeros.
+_GATHER_BELOW = 0.7
+# Beyond this share of rows whose weight changed, starting anew is as cheap as a change.
+_CHANGE_BELOW = 0.5
+# Columns multiplied at once where a second array of the size of the product would be wasteful.
+_TILE = 1024
+# Weights this close, relative to the largest, have the same moments to the last digit.
+_EQUAL = 1e-14
+# Changes after which a sum is made anew, so that their rounding does not pile up.
+_CHANGES_IN_A_ROW = 16
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,37 +64,23 @@ class ArrayMoment:
         Symmetric, float64.
     source : MomentMatrix, optional
         The same matrix on demand, which may know a factor of it.
+    rounding : float
+        By how much an entry may be off: the array is exact.
     """
 
     array: Array
     source: MomentMatrix | None = None
+    rounding: float = 0.0
 
     @classmethod
-    def of(
-        cls,
-        array: Array,
-        mean: Array | None,
-        reference: Reference,
-        source: MomentMatrix | None = None,
-    ) -> ArrayMoment:
-        """Return M - mu mu' - R, made of M in place."""
-        if mean is not None:
-            # Some rows at a time: an outer product as a whole would be another such array.
-            for start in range(0, mean.size, _BLOCK_ROWS):
-                rows = slice(start, start + _BLOCK_ROWS)
-                array[rows] -= mean[rows, None] * mean
-        subtract_reference(array, reference, np.arange(array.shape[0]))
-        return cls(array, source)
+    def of(cls, second: Array, source: LazyMoment) -> ArrayMoment:
+        """Return M - mu mu' - R, made of M in place, for the mean and reference of `source`."""
+        return cls(_deviation(second, source.mean, source.reference), source)
 
     @property
     def n_features(self) -> int:
         """Its dimension d."""
         return int(self.array.shape[0])
-
-    @property
-    def rounding(self) -> float:
-        """None: the array is exact."""
-        return 0.0
 
     def blocks(self) -> Iterator[Block]:
         """Yield rows of the array, few enough for what a norm computes beside them."""
@@ -96,34 +106,13 @@ class ArrayMoment:
         return None if self.source is None else self.source.factor()
 
 
-class MomentSource(Protocol):
-    """Samples that add up parts of X'diag(w)X."""
-
-    @property
-    def n_features(self) -> int:
-        """Number of columns d."""
-        ...
-
-    def moment_rows(self, weights: Array, indices: Indices) -> Array:
-        """Return the named rows of X'diag(w)X, a new array."""
-        ...
-
-    def moment_block(self, weights: Array, indices: Indices) -> Array:
-        """Return the block of X'diag(w)X on the named coordinates, a new array."""
-        ...
-
-    def moment_product(self, weights: Array, vectors: Array) -> Array:
-        """Return X'diag(w)X V."""
-        ...
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class LazyMoment:
     """X'diag(w)X - mu mu' - R computed on demand; no d x d array in double precision exists.
 
     Parameters
     ----------
-    source : MomentSource
+    source : Samples
     weights : ndarray of shape (n,)
     mean : ndarray of shape (d,) or None
         Subtracted as mu mu' when given.
@@ -138,7 +127,7 @@ class LazyMoment:
         Makes rows Y, fewer than features, with X'diag(w)X - mu mu' = Y'Y.
     """
 
-    source: MomentSource
+    source: Samples
     weights: Array
     mean: Array | None
     reference: Reference
@@ -157,7 +146,7 @@ class LazyMoment:
         if self.rounded is not None:
             for row, column, block in self.rounded():
                 rows = np.arange(row, row + block.shape[0])
-                subtract_reference(block, self.reference, rows, column)
+                _subtract_reference(block, self.reference, rows, column)
                 yield row, column, block
             return
         for start in range(0, self.n_features, self.block_size):
@@ -169,7 +158,7 @@ class LazyMoment:
         block = self.source.moment_rows(self.weights, indices)
         if self.mean is not None:
             block -= np.multiply.outer(self.mean[indices], self.mean)
-        subtract_reference(block, self.reference, indices)
+        _subtract_reference(block, self.reference, indices)
         return block
 
     def product(self, vectors: Array) -> Array:
@@ -177,13 +166,16 @@ class LazyMoment:
         result = self.source.moment_product(self.weights, vectors)
         if self.mean is not None:
             result = result - np.multiply.outer(self.mean, self.mean @ vectors)
-        return np.asarray(result - apply_reference(self.reference, vectors))
+        if np.ndim(self.reference) == 2:
+            return np.asarray(result - self.reference @ vectors)
+        diagonal = np.broadcast_to(self.reference, (self.n_features,))
+        return np.asarray(result - (diagonal * vectors.T).T)
 
     def restrict(self, indices: Indices) -> Array:
         """Return the block on the named coordinates."""
         block = self.source.moment_block(self.weights, indices)
         mean = None if self.mean is None else self.mean[indices]
-        return ArrayMoment.of(block, mean, restrict_reference(self.reference, indices)).array
+        return _deviation(block, mean, restrict_reference(self.reference, indices))
 
     def factor(self) -> tuple[Array, float] | None:
         """Return (Y, c) with A = Y'Y - c I and fewer rows in Y than features, if known."""
@@ -250,6 +242,24 @@ class Deflated:
         return None
 
 
+class AnySamples(Samples):
+    """What samples of every kind have in common."""
+
+    def moment(self, weights: Array, *, centred: bool, reference: Reference = 0.0) -> MomentMatrix:
+        """Return S_w - R (centred) or M_w - R, for weights of sum one."""
+        return self.moment_about(weights, self.mean(weights) if centred else None, reference)
+
+    @abstractmethod
+    def moment_about(
+        self, weights: Array, mean: Array | None, reference: Reference
+    ) -> MomentMatrix:
+        """Return X'diag(w)X - mu mu' - R, without mu mu' where there is no mean."""
+
+    def at_hand(self) -> Samples:
+        """Return the same samples in memory: these, unless they are not."""
+        return self
+
+
 def as_array(matrix: MomentMatrix) -> Array:
     """Return the whole of a matrix, a new array."""
     return matrix.restrict(np.arange(matrix.n_features))
@@ -263,15 +273,18 @@ def restrict_reference(reference: Reference, indices: Indices) -> Reference:
     return array[indices] if array.ndim == 1 else array[np.ix_(indices, indices)]
 
 
-def apply_reference(reference: Reference, vectors: Array) -> Array:
-    """Return R V for V of shape (d,) or (d, m)."""
-    if np.ndim(reference) == 2:
-        return np.asarray(reference @ vectors)
-    diagonal = np.broadcast_to(reference, (vectors.shape[0],))
-    return np.asarray((diagonal * vectors.T).T)
+def _deviation(second: Array, mean: Array | None, reference: Reference) -> Array:
+    """Return M - mu mu' - R, made of M in place."""
+    if mean is not None:
+        # Some rows at a time: an outer product as a whole would be another such array.
+        for start in range(0, mean.size, _BLOCK_ROWS):
+            rows = slice(start, start + _BLOCK_ROWS)
+            second[rows] -= mean[rows, None] * mean
+    _subtract_reference(second, reference, np.arange(second.shape[0]))
+    return second
 
 
-def subtract_reference(
+def _subtract_reference(
     block: NDArray[np.floating], reference: Reference, rows: Indices, column: int = 0
 ) -> None:
     """Subtract R from a block of a matrix in place: the named rows, from a column on."""
@@ -282,3 +295,141 @@ def subtract_reference(
     places = rows - column
     here = np.flatnonzero((places >= 0) & (places < width))
     block[here, places[here]] -= restrict_reference(reference, rows[here])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Known:
+    """The second moment at some weights, and how many changes it has gone through."""
+
+    weights: Array
+    matrix: Floats
+    changes: int = 0
+
+    def changed_to(self, weights: Array, rows: NDArray[np.float64]) -> _Known | None:
+        """Return the second moment of other weights; None where a new sum costs less.
+
+        Most rows keep a common multiple of their old weight, so
+        M_w = a M_old + sum over the other rows of (w_i - a w_old_i) x_i x_i'.
+        """
+        if self.changes >= _CHANGES_IN_A_ROW:
+            return None
+        factor, moves, moved = change_between(weights, self.weights)
+        if np.count_nonzero(moved) > _CHANGE_BELOW * weights.size:
+            return None
+        matrix = self.matrix * self.matrix.dtype.type(factor)
+        add_moves(matrix, rows, np.where(moved, moves, 0.0))
+        # Rows that count as unmoved are so to 1e-12; what is remembered is what was summed.
+        return _Known(np.where(moved, weights, factor * self.weights), matrix, self.changes + 1)
+
+
+@dataclass(slots=True, eq=False)
+class SecondMoments:
+    """The second moments of the first weights and of the last.
+
+    Descents start from the same weights over and over; those after them are close to the last.
+    Arrays that are handed out are shared, and never written to.
+    """
+
+    dtype: type[np.floating] = np.float64
+    _first: _Known | None = None
+    _last: _Known | None = None
+
+    def find(self, weights: Array) -> Floats | None:
+        """Return X'diag(w)X if it is known."""
+        for known in (self._last, self._first):
+            if known is None:
+                continue
+            if np.abs(weights - known.weights).max() <= _EQUAL * weights.max():
+                return known.matrix
+        return None
+
+    def get(self, rows: NDArray[np.float64], weights: Array) -> Floats:
+        """Return X'diag(w)X, and remember it."""
+        if 2 * np.count_nonzero(weights) < weights.size:
+            # Few rows are summed quickly, and tell little about the weights to come.
+            return second_moment(rows, weights, self.dtype)
+        found = self.find(weights)
+        if found is not None:
+            return found
+        for known in (self._last, self._first):
+            changed = None if known is None else known.changed_to(weights, rows)
+            if changed is not None:
+                self._last = changed
+                return changed.matrix
+        # What it replaces is let go before the new sum takes its memory.
+        self._last = None
+        new = _Known(weights.copy(), second_moment(rows, weights, self.dtype))
+        if self._first is None:
+            self._first = new
+        else:
+            self._last = new
+        return new.matrix
+
+
+def block_rows(n: int, d: int) -> int:
+    """Return how many of n rows of d columns are scaled and multiplied at once."""
+    return min(max(_ROW_BLOCK, d, _VALUES_IN_CACHE // max(d, 1)), max(n, 1))
+
+
+def change_between(weights: Array, old: Array) -> Change:
+    """Return a factor, the change beyond a multiple of the old weights, and where there is any."""
+    positive = old > 0
+    # The multiple of its old weight that the typical row now has.
+    factor = float(np.median(weights[positive] / old[positive])) if positive.any() else 1.0
+    change = weights - factor * old
+    return factor, change, np.abs(change) > 1e-12 * weights.max()
+
+
+def second_moment(
+    rows: Array,
+    weights: Array,
+    dtype: type[np.floating] = np.float64,
+    into: Floats | None = None,
+    sign: float = 1.0,
+) -> Floats:
+    """Return X'diag(w)X for nonnegative weights, a symmetric C-ordered array of `dtype`.
+
+    With `into`, add it to that array instead, times a sign.
+    """
+    d = rows.shape[1]
+    root = np.sqrt(weights)
+    used = np.flatnonzero(root)
+    gather = used.size < _GATHER_BELOW * root.size
+    count = used.size if gather else root.size
+    size = block_rows(count, d)
+    scaled = np.empty((size, d), dtype=dtype)
+    for start in range(0, count, size):
+        chosen = used[start : start + size] if gather else slice(start, min(start + size, count))
+        block = rows[chosen]
+        part = scaled[: block.shape[0]]
+        # In double, then rounded: a huge value without weight must give 0, not inf times 0.
+        np.multiply(block, root[chosen, None], out=part, dtype=np.float64, casting="same_kind")
+        if into is None:
+            # NumPy knows a product of an array with its own transpose: half the multiplications.
+            into = part.T @ part
+        else:
+            _add_product(into, part, sign)
+    return np.zeros((d, d), dtype=dtype) if into is None else into
+
+
+def _add_product(total: Floats, part: Floats, sign: float) -> None:
+    """Add sign * part' part to a symmetric array, by tiles on and above the diagonal."""
+    d = total.shape[0]
+    for start in range(0, d, _TILE):
+        rows = slice(start, min(start + _TILE, d))
+        for column in range(start, d, _TILE):
+            columns = slice(column, min(column + _TILE, d))
+            tile = part[:, rows].T @ part[:, columns]
+            if sign < 0:
+                np.negative(tile, out=tile)
+            total[rows, columns] += tile
+            if column > start:
+                total[columns, rows] += tile.T
+
+
+def add_moves(matrix: Floats, rows: Array, moves: Array) -> None:
+    """Add the sum of moves_i x_i x_i', of either sign, to a symmetric array."""
+    for sign in (1.0, -1.0):
+        part = np.where(sign * moves > 0, np.abs(moves), 0.0)
+        if part.any():
+            second_moment(rows, part, matrix.dtype.type, matrix, sign)

@@ -7,17 +7,19 @@ on disk or on a cluster are in `outweigh.samples.chunked_rows`, a sparse matrix 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from outweigh.protocols import Array, Indices, Samples
 from outweigh.samples import kernels
-from outweigh.samples.chunks import Sums, add_sums
+from outweigh.samples.chunks import GATHERED_BYTES, Sums, add_sums
 from outweigh.samples.dense import DenseSamples
+from outweigh.samples.kernels import Transform
 from outweigh.samples.sparse import row_slices
 
 __all__ = [
@@ -27,7 +29,8 @@ __all__ = [
     "ArrayRows",
     "Overview",
     "Rows",
-    "accept_slices",
+    "is_dask",
+    "is_on_disk",
 ]
 
 Accepts = Callable[[NDArray[np.floating]], NDArray[np.bool_]]
@@ -92,40 +95,36 @@ class Affine:
     scale: Array
 
 
-class Rows(Protocol):
-    """The rows of X in the units of the user."""
+class Rows(ABC):
+    """The rows of X in the units of the user.
+
+    What is not said otherwise below is done as for rows in memory, a dense slice at a time.
+    """
 
     @property
+    @abstractmethod
     def shape(self) -> tuple[int, int]:
         """Rows and columns."""
-        ...
 
+    @property
+    def n_passes(self) -> int | None:
+        """Passes made so far over data that is not in memory; None for data that is."""
+        return None
+
+    @abstractmethod
     def overview(self, direction: Array) -> Overview:
         """Look at all rows once, and along a direction; refuse values that are not finite."""
-        ...
 
-    def take(self, indices: Indices) -> Array:
-        """Return some rows."""
-        ...
+    @abstractmethod
+    def take(self, indices: Indices | slice) -> Array:
+        """Return some rows, dense."""
 
-    def select(self, mask: NDArray[np.bool_]) -> Rows:
-        """Return the rows where a mask is true."""
-        ...
-
+    @abstractmethod
     def part(self, indices: Indices) -> Rows:
         """Return the rows of increasing indices alone; refuse values of any row not finite."""
-        ...
 
-    def accept(self, accepts: Accepts, origin: Array, weights: Array | None) -> Accepted:
-        """Return which rows a rule accepts, and their sums about an origin."""
-        ...
-
-    def samples(
-        self,
-        transform: Callable[[NDArray[np.floating]], Array],
-        d: int,
-        affine: Affine | None = None,
-    ) -> Samples:
+    @abstractmethod
+    def samples(self, transform: Transform, d: int, affine: Affine | None = None) -> Samples:
         """Return the rows as samples after a transform to d columns.
 
         Parameters
@@ -135,20 +134,29 @@ class Rows(Protocol):
         affine : Affine, optional
             What the transform does, for rows that it can be applied to implicitly.
         """
-        ...
+
+    def select(self, mask: NDArray[np.bool_]) -> Rows:
+        """Return the rows where a mask is true."""
+        return self if mask.all() else self.part(np.flatnonzero(mask))
+
+    def accept(self, accepts: Accepts, origin: Array, weights: Array | None) -> Accepted:
+        """Return which rows a rule accepts, and their sums about an origin."""
+        masks: list[NDArray[np.bool_]] = []
+        total: Sums | None = None
+        for part in row_slices(*self.shape):
+            own = None if weights is None else weights[part]
+            mask, sums = kernels.accepted(self.take(part), accepts, origin, own)
+            masks.append(mask)
+            total = add_sums(total, sums)
+        return Accepted.of(total or (), np.concatenate(masks), weights)
 
     def map(self, function: Callable[[Array], Array]) -> Array:
         """Return a function of every row, computed block by block."""
-        ...
-
-    @property
-    def n_passes(self) -> int | None:
-        """Passes made so far over data that is not in memory; None for data that is."""
-        ...
+        return np.concatenate([function(self.take(part)) for part in row_slices(*self.shape)])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ArrayRows:
+class ArrayRows(Rows):
     """Finite float64 rows in memory."""
 
     array: NDArray[np.float64]
@@ -158,11 +166,6 @@ class ArrayRows:
         """Rows and columns."""
         n, d = self.array.shape
         return n, d
-
-    @property
-    def n_passes(self) -> int | None:
-        """None: nothing is read but memory."""
-        return None
 
     def overview(self, direction: Array) -> Overview:
         """Look at all rows once."""
@@ -176,60 +179,29 @@ class ArrayRows:
             keys = X @ direction if varies.all() else X[:, varies] @ direction[varies]
         return Overview(X[0].copy(), varies, keys)
 
-    def take(self, indices: Indices) -> Array:
+    def take(self, indices: Indices | slice) -> Array:
         """Return some rows."""
         return self.array[indices]
-
-    def select(self, mask: NDArray[np.bool_]) -> ArrayRows:
-        """Return the rows where a mask is true."""
-        return self if mask.all() else ArrayRows(self.array[mask])
 
     def part(self, indices: Indices) -> ArrayRows:
         """Return the rows of increasing indices alone."""
         return ArrayRows(self.array[indices])
 
-    def accept(self, accepts: Accepts, origin: Array, weights: Array | None) -> Accepted:
-        """Return which rows a rule accepts, and their sums about an origin."""
-        slices = ((part, self.array[part]) for part in row_slices(*self.shape))
-        return accept_slices(slices, accepts, origin, weights)
-
-    def samples(
-        self,
-        transform: Callable[[NDArray[np.floating]], Array],
-        d: int,
-        affine: Affine | None = None,
-    ) -> DenseSamples:
+    def samples(self, transform: Transform, d: int, affine: Affine | None = None) -> DenseSamples:
         """Return the rows as samples after a transform."""
         del d, affine
         return DenseSamples(transform(self.array))
 
     def map(self, function: Callable[[Array], Array]) -> Array:
-        """Return a function of every row."""
+        """Return a function of every row, of all of them at once."""
         return function(self.array)
 
 
-def accept_slices(
-    slices: Iterable[tuple[slice, NDArray[np.floating]]],
-    accepts: Accepts,
-    origin: Array,
-    weights: Array | None,
-) -> Accepted:
-    """Return the accepted rows of what is in memory, looked at a slice at a time.
+def is_dask(X: object) -> bool:
+    """Tell whether X is a collection of Dask, without importing Dask."""
+    return type(X).__module__.split(".")[0] in {"dask", "dask_expr"} and hasattr(X, "dask")
 
-    Parameters
-    ----------
-    slices : iterable of (slice, ndarray)
-        Which rows, and their values.
-    accepts : callable
-    origin : ndarray of shape (d,)
-    weights : ndarray of shape (n,), optional
-        One each by default.
-    """
-    masks: list[NDArray[np.bool_]] = []
-    total: Sums | None = None
-    for part, rows in slices:
-        own = None if weights is None else weights[part]
-        mask, sums = kernels.accepted(rows, accepts, origin, True, own)
-        masks.append(np.asarray(mask))
-        total = add_sums(total, sums)
-    return Accepted.of(total or (), np.concatenate(masks), weights)
+
+def is_on_disk(X: object) -> bool:
+    """Tell whether X is an array on disk, too large to be read at once."""
+    return isinstance(X, np.memmap) and X.ndim == 2 and 8 * X.size > GATHERED_BYTES

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from outweigh.forms import Form
 from outweigh.protocols import Array, Indices, MomentMatrix, Reference
 from outweigh.samples.chunks import GATHERED_BYTES
-from outweigh.samples.dense import INFINITE, DenseSamples, kurtosis_spacing, median_kurtosis
-from outweigh.samples.matrices import ArrayMoment, LazyMoment
+from outweigh.samples.dense import INFINITE, DenseSamples, median_kurtosis, some_columns
+from outweigh.samples.matrices import AnySamples, ArrayMoment, LazyMoment
 
 __all__ = ["SparseSamples", "dense_budget", "row_slices"]
 
@@ -38,7 +38,7 @@ _TILE = 512
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class SparseSamples:
+class SparseSamples(AnySamples):
     """The rows of a sparse matrix less a common shift, seen through reductions.
 
     Second moments are summed by sparse products where those are quicker, which is up to a density
@@ -83,25 +83,15 @@ class SparseSamples:
         found = np.asarray(self.matrix.T @ weights)
         return found - self._total(weights) * self.shift if self._is_shifted else found
 
-    def moment(
-        self,
-        weights: Array,
-        *,
-        centred: bool,
-        reference: Reference = 0.0,
-        mean: Array | None = None,
-        rounded: bool = False,
+    def moment_about(
+        self, weights: Array, mean: Array | None, reference: Reference
     ) -> MomentMatrix:
-        """Return S_w - R (centred) or M_w - R; always summed in float64."""
-        del rounded
-        if not centred:
-            mean = None
-        elif mean is None:
-            mean = self.mean(weights)
+        """Return M_w - mu mu' - R as an array, or on demand where it does not fit the budget."""
+        size = max(1, self._budget // (16 * self.n_features))
+        lazy = LazyMoment(self, weights, mean, reference, size)
         if 8 * self.n_features**2 > max(_SMALL_MATRIX, self._budget):
-            size = max(1, self._budget // (16 * self.n_features))
-            return LazyMoment(self, weights, mean, reference, size)
-        return ArrayMoment.of(self._second(weights), mean, reference)
+            return lazy
+        return ArrayMoment.of(self._second(weights), lazy)
 
     def quadratic(self, form: Form, drift: Array | None = None) -> Array:
         """Return x_i'Zx_i - x_i'b for every row."""
@@ -134,10 +124,6 @@ class SparseSamples:
             return found
         return DenseSamples(found._dense(slice(0, self.n_samples)))
 
-    def at_hand(self) -> SparseSamples:
-        """Return the same samples in memory: these."""
-        return self
-
     def without(self, rows: Indices) -> SparseSamples:
         """Return the samples with zeros in some rows."""
         emptied = np.zeros(self.n_samples, dtype=np.bool_)
@@ -169,43 +155,32 @@ class SparseSamples:
 
     def typical_kurtosis(self, weights: Array) -> float:
         """Return the median over columns of the weighted kurtosis; 3 for Gaussian features."""
-        some = self._on(np.arange(0, self.n_features, kurtosis_spacing(self.n_features)))
+        some = self._on(some_columns(np.arange(self.n_features)))
         return median_kurtosis(*some._about(weights, some.mean(weights), (2, 4)))
 
-    def squared_distances(
-        self, centre: Array, within: float | None = None, weights: Array | None = None
-    ) -> Array:
-        """Return |x_i - centre|^2 for every row; moments of rows in memory can wait."""
-        del within, weights
+    def squared_distances(self, centre: Array, near: tuple[float, Array] | None = None) -> Array:
+        """Return |x_i - centre|^2 for every row."""
+        del near
         centre = centre + self.shift if self._is_shifted else centre
         at = centre[self.matrix.indices]
         with np.errstate(over="ignore"):
             excess = np.square(self.matrix.data - at) - np.square(at)
-            values = _csr(excess, self.matrix.indices, self.matrix.indptr, self.matrix.shape)
-            result = np.asarray(values.sum(axis=1)) + float(centre @ centre)
+            result = np.asarray(self._holding(excess).sum(axis=1)) + float(centre @ centre)
         if self.emptied is not None and self._is_shifted:
             own = centre - self.shift
             result[self.emptied] = own @ own
         return np.maximum(result, 0.0)
 
-    def distances_and_quadratic(
-        self, centre: Array, form: Form, drift: Array | None = None
-    ) -> tuple[Array, Array]:
-        """Return `squared_distances` and `quadratic`; values of 1e300 may overflow."""
-        with np.errstate(over="ignore", invalid="ignore"):
-            return self.squared_distances(centre), self.quadratic(form, drift)
-
     def rescaled(self, factor: Array) -> SparseSamples:
         """Return the same rows with every column divided by its factor."""
         data = self.matrix.data / factor[self.matrix.indices]
-        matrix = _csr(data, self.matrix.indices, self.matrix.indptr, self.matrix.shape)
-        return SparseSamples(matrix, self.shift / factor, self.emptied)
+        return SparseSamples(self._holding(data), self.shift / factor, self.emptied)
 
     def moment_rows(self, weights: Array, indices: Indices) -> Array:
         """Return the named rows of X'diag(w)X."""
         found = np.zeros((indices.size, self.n_features))
         if self._is_sparse:
-            weighted = self._weighted(weights).T.tocsr()
+            weighted = self._holding(self.matrix.data * self._of_nonzeros(weights)).T.tocsr()
             for start in range(0, indices.size, _TILE):
                 tile = weighted[indices[start : start + _TILE]] @ self.matrix
                 found[start : start + _TILE] = tile.toarray()
@@ -286,8 +261,8 @@ class SparseSamples:
     def _of_nonzeros(self, weights: Array) -> Array:
         return np.repeat(weights, np.diff(self.matrix.indptr))
 
-    def _weighted(self, weights: Array) -> Any:
-        data = self.matrix.data * self._of_nonzeros(weights)
+    def _holding(self, data: Array) -> Any:
+        """Return the matrix with other values in the same places."""
         return _csr(data, self.matrix.indices, self.matrix.indptr, self.matrix.shape)
 
     def _on(self, indices: Indices) -> SparseSamples:

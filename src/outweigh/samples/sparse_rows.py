@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from outweigh.protocols import Array, Indices
 from outweigh.samples.chunked import ChunkedSamples
 from outweigh.samples.chunks import SlicedChunks
-from outweigh.samples.rows import Accepted, Accepts, Affine, Overview, accept_slices
+from outweigh.samples.kernels import Transform
+from outweigh.samples.rows import Affine, Overview, Rows
 from outweigh.samples.sparse import SparseSamples, dense_budget, row_slices
 
 __all__ = ["SparseRows"]
@@ -23,7 +22,7 @@ _FAR = 100.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class SparseRows:
+class SparseRows(Rows):
     """Finite rows of a sparse matrix; see `SparseRows.of`."""
 
     matrix: Any
@@ -56,11 +55,6 @@ class SparseRows:
         n, d = self.matrix.shape
         return int(n), int(d)
 
-    @property
-    def n_passes(self) -> int | None:
-        """None: nothing is read but memory."""
-        return None
-
     def overview(self, direction: Array) -> Overview:
         """Look at all rows once."""
         X = self.matrix
@@ -69,28 +63,16 @@ class SparseRows:
             keys = X @ np.where(varies, direction, 0.0)
         return Overview(_dense_row(X[:1]), varies, np.asarray(keys))
 
-    def take(self, indices: Indices) -> Array:
+    def take(self, indices: Indices | slice) -> Array:
         """Return some rows, dense."""
         return np.asarray(self.matrix[indices].toarray())
-
-    def select(self, mask: NDArray[np.bool_]) -> SparseRows:
-        """Return the rows where a mask is true."""
-        return self if mask.all() else SparseRows(self.matrix[np.flatnonzero(mask)])
 
     def part(self, indices: Indices) -> SparseRows:
         """Return the rows of increasing indices alone."""
         return SparseRows(self.matrix[indices])
 
-    def accept(self, accepts: Accepts, origin: Array, weights: Array | None) -> Accepted:
-        """Return which rows a rule accepts, and their sums about an origin."""
-        slices = ((part, self.matrix[part].toarray()) for part in row_slices(*self.shape))
-        return accept_slices(slices, accepts, origin, weights)
-
     def samples(
-        self,
-        transform: Callable[[NDArray[np.floating]], Array],
-        d: int,
-        affine: Affine | None = None,
+        self, transform: Transform, d: int, affine: Affine | None = None
     ) -> SparseSamples | ChunkedSamples:
         """Return the rows as samples after a transform.
 
@@ -101,30 +83,15 @@ class SparseRows:
             shift = affine.origin / affine.scale
             if np.all(np.abs(shift) <= _FAR):
                 return SparseSamples(_divided(self.matrix, affine.columns, affine.scale), shift)
-        n = self.shape[0]
-        sizes = tuple(rows.stop - rows.start for rows in row_slices(*self.shape))
-        chunks = SlicedChunks(_Slices(self.matrix), sizes, dense_budget(n, d))
+        n, width = self.shape
+        slices = list(row_slices(n, width))
+        chunks = SlicedChunks(
+            lambda i: self.take(slices[i]),
+            tuple(rows.stop - rows.start for rows in slices),
+            width,
+            dense_budget(n, d),
+        )
         return ChunkedSamples(chunks, d, transform)
-
-    def map(self, function: Callable[[Array], Array]) -> Array:
-        """Return a function of every row, of one dense slice after the other."""
-        parts = [function(self.matrix[rows].toarray()) for rows in row_slices(*self.shape)]
-        return np.concatenate(parts)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Slices:
-    """A sparse matrix that answers slices as an array on disk would."""
-
-    matrix: Any
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        n, d = self.matrix.shape
-        return int(n), int(d)
-
-    def __getitem__(self, rows: slice) -> NDArray[Any]:
-        return np.asarray(self.matrix[rows].toarray())
 
 
 def _divided(matrix: Any, columns: Indices, scale: Array) -> Any:

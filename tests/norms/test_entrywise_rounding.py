@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from outweigh.norms import LargestEntries, RowwiseLargest
-from outweigh.norms.screening import largest_entries, row_energies
+from outweigh.norms.entrywise import largest_entries, row_energies
 from outweigh.samples import ArrayMoment
 from tests.reference import norms as brute
 

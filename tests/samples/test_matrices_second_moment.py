@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from outweigh.samples import second_moment as module
-from outweigh.samples.second_moment import SecondMoments, second_moment
+from outweigh.samples import matrices as module
+from outweigh.samples.matrices import SecondMoments, second_moment
 from tests.reference import moments as brute
 
 Array = NDArray[np.float64]

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from outweigh.selection import hard_threshold, top_k_indices, top_k_per_row
+from outweigh.norms.entrywise import hard_threshold, top_k_indices, top_k_per_row
 
 Array = NDArray[np.float64]
 
