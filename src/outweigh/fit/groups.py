@@ -171,8 +171,8 @@ def _longer_tail(y: Array, share: Array) -> Array:
     order = np.argsort(-y, axis=0, kind="stable")
     beyond = np.cumsum(share[order], axis=0) > np.resize(_FIRST_SHARES, y.shape[1])
     last = np.take_along_axis(order, beyond.argmax(axis=0)[None, :], axis=0)
-    # Strictly beyond, so that equal rows are on one side.
-    return (y > np.take_along_axis(y, last, axis=0)).astype(np.float64)
+    # Equal rows are on one side, that of the tail: they may be all of the minority.
+    return (y >= np.take_along_axis(y, last, axis=0)).astype(np.float64)
 
 
 def _first_directions(Y: Array, weight: Array) -> Array:

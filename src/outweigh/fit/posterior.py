@@ -395,6 +395,8 @@ def _laws(y: Array, base: Array, n: float, freedom: float, wrong: Array) -> Grou
     if first is None:
         return None
     wrong = first.wrong(y)
+    if not np.any(wrong):
+        return None
     mean = float(base @ (wrong * y)) / float(base @ wrong)
     far = np.sign(mean - first.centre) * (y - mean) > first.spread
     two = np.stack([np.where(far, 0.0, wrong), np.where(far, wrong, 0.0)])
