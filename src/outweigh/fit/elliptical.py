@@ -230,13 +230,13 @@ class _Judgement:
     def discovered(self, law: RadialLaw, squared: Array) -> float:
         """Return the probability beyond which clean rows are taken for far ones.
 
-        So that of all rows taken for far a twentieth is expected to be clean (Benjamini and
-        Hochberg, 1995): where no row is far, none is in 19 of 20 tables; where many are, more is
-        known of where they begin.
+        Where no row is far, none is taken for it in 19 of 20 tables. Where many are, more is known of
+        where they begin: of all that are taken for far a hundredth is expected to be clean
+        (Benjamini and Hochberg, 1995).
         """
         chance = law.exceeded(squared)
         order = np.argsort(chance, kind="stable")
-        levels = self.level * np.maximum(np.cumsum(self.weight[order]), 1.0)
+        levels = np.maximum(self.level, 0.01 * np.cumsum(self.weight[order]) / self.n)
         far = np.flatnonzero(chance[order] <= levels)
         return max(float(levels[far[-1]]) if far.size else self.level, self.parting)
 

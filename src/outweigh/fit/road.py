@@ -114,22 +114,26 @@ def fit(
             break
         counts = counted
         noise = noise if factor is None else noise.rescaled(factor)
-    if may_correlate and not _explains(solution, settings.tuning):
-        return fit_elliptical(noise, task, settings)
+    if may_correlate and not _explained(solution, 1.0):
+        shaped = fit_elliptical(noise, task, settings)
+        # A group that the shape does not show is there all the same if the rest is nearly clean.
+        nearly = _explained(solution, settings.tuning.correlated)
+        if not nearly or shaped.certificate.apart > 0.0:
+            return shaped
     return _finished(solution, task, counts, settings)
 
 
-def _explains(solution: _Solution, tuning: Tuning) -> bool:
+def _explained(solution: _Solution, room: float) -> bool:
     """Tell whether white noise explains the rows, with the outliers that were found in it.
 
     Not where rows were removed that no group of outliers accounts for, as they would be of
-    correlated rows; nor where those that are left are far from clean.
+    correlated rows; nor where those that are left are beyond `room` times the clean level.
     """
     found, weights = solution.found, solution.found.weights
     if weights.moved and not weights.groups:
         return False
     level = solution.problem.floor(weights.values).clean
-    return found.status is not Status.STALLED or found.value <= tuning.correlated * level
+    return found.status is not Status.STALLED or (room > 1.0 and found.value <= room * level)
 
 
 class _Attempt:
