@@ -99,7 +99,8 @@ class RankedColumns:
                 ]
             )
         scale = _MAD_TO_SD * robust
-        for j in np.flatnonzero(self.values_that_count() < 4.0).tolist():
+        # Four but for rounding are four: copies of a row equal its weight.
+        for j in np.flatnonzero(self.values_that_count() < 4.0 * (1.0 - 1e-9)).tolist():
             with np.errstate(over="ignore"):
                 away = np.minimum(np.abs(self._ranked[j] - centre[j]), np.finfo(float).max)
             # In units of the largest, whose square may be beyond floating point.
