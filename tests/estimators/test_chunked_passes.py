@@ -80,26 +80,26 @@ def test_a_wrong_count_at_first_gives_the_answer_of_memory(attack: str, share: f
 
 @every_mean
 @shares
-def test_unknown_scales_take_as_few(name: str, share: float | str) -> None:
+def test_unknown_scales_take_a_few_more(name: str, share: float | str) -> None:
     X = make("wrong_support", N, D, K, 0.1, random_state=5).X * UNITS
     found = fitted(name, share, X, covariance=None)
     assert found.contamination_ > 0.05
     assert np.all(np.abs(found.scale_ / UNITS - 1.0) < 0.1)
-    # Two of them look at the support of a sparse answer.
-    assert found.n_passes_ <= (10 if share == 0.1 else 12)
+    # A search in the first units, and one in those of the rows that it trusts.
+    assert found.n_passes_ <= (13 if share == 0.1 else 16)
     assert_same(found, MEANS[name](share, covariance=None).fit(X))
 
 
 @every_mean
 @shares
 @pytest.mark.parametrize("attack", ["wrong_support", "duplicates"])
-def test_by_default_a_fit_takes_no_more_than_thirty_passes(
+def test_by_default_a_fit_takes_no_more_than_twenty_five_passes(
     name: str, share: float | str, attack: str
 ) -> None:
     X = make(attack, N, D, K, 0.1, random_state=5).X * UNITS
     found = fitted(name, share, X)
     assert_same(found, MEANS[name](share).fit(X))
-    assert found.n_passes_ <= 30
+    assert found.n_passes_ <= 25
 
 
 @shares

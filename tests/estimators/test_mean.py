@@ -73,8 +73,10 @@ def test_every_solver_removes_the_outliers(name: str, solver: str) -> None:
 
 def test_the_plain_algorithm_of_the_paper_lowers_the_objective() -> None:
     X = contaminated()
-    plain = RobustSparseMean(4, contamination=0.1, scale=None, solver="paper", max_iter=200).fit(X)
-    untouched = RobustSparseMean(4, contamination=0.0, scale=None).fit(X)
+    plain = RobustSparseMean(
+        4, contamination=0.1, scale=None, covariance=None, solver="paper", max_iter=200
+    ).fit(X)
+    untouched = RobustSparseMean(4, contamination=0.0, scale=None, covariance=None).fit(X)
     assert plain.objective_ < untouched.objective_
 
 

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from outweigh.adversaries import INLIERS
-from outweigh.fit.columns import RankedColumns
 from outweigh.fit.noise import (
     Noise,
     Standardizer,
@@ -111,7 +110,7 @@ def test_scales_are_the_deviations_of_clean_columns(inliers: str) -> None:
     units = np.geomspace(1e-3, 1e3, 40)
     X = units * INLIERS[inliers](np.random.default_rng(1), (2000, 40))
     # Of heavy tails a deviation is off by much itself, and a typical one is taken instead.
-    rtol = {"t3": 0.4, "exponential": 0.15}.get(inliers, 0.1)
+    rtol = {"t3": 0.4, "exponential": 0.25}.get(inliers, 0.1)
     np.testing.assert_allclose(look(X).standardizer.scale, X.std(axis=0), rtol=rtol)
 
 
@@ -121,14 +120,23 @@ def test_scales_of_gaussian_columns_are_their_plain_deviations() -> None:
     np.testing.assert_allclose(look(X).standardizer.scale, X.std(axis=0), rtol=1e-9)
 
 
-@pytest.mark.parametrize("contamination", [0.1, 0.3])
-def test_outliers_in_few_columns_do_not_decide_their_scales(contamination: float) -> None:
+@pytest.mark.parametrize(("contamination", "shift", "most"), [(0.1, 3, 1.2), (0.2, 8, 1.05)])
+def test_outliers_in_few_columns_hardly_inflate_their_scales(
+    contamination: float, shift: float, most: float
+) -> None:
     X = unit_noise()
-    X[: int(2000 * contamination), :3] += 3.0
+    wrong = int(2000 * contamination)
+    X[:wrong, :3] += shift
     scale = look(X).standardizer.scale
-    robust = RankedColumns(X, np.ones(2000)).scales()
-    np.testing.assert_allclose(scale[:3], robust[:3], rtol=0.05)
+    assert np.all(scale[:3] < most * X[wrong:, :3].std(axis=0))
     np.testing.assert_allclose(scale[3:], X.std(axis=0)[3:], rtol=1e-9)
+
+
+def test_columns_of_few_values_among_others_have_their_plain_deviations() -> None:
+    X = unit_noise()
+    X[:, ::4] = np.sign(X[:, ::4])
+    X[:, 1] = X[:, 1] > 1.0
+    np.testing.assert_allclose(look(X).standardizer.scale, X.std(axis=0), rtol=0.02)
 
 
 @pytest.mark.parametrize("scale", [None, np.full(40, 3.0)])

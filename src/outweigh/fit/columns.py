@@ -101,12 +101,14 @@ class RankedColumns:
         scale = _MAD_TO_SD * robust
         # Four but for rounding are four: copies of a row equal its weight.
         for j in np.flatnonzero(self.values_that_count() < 4.0 * (1.0 - 1e-9)).tolist():
+            most = np.finfo(float).max
             with np.errstate(over="ignore"):
-                away = np.minimum(np.abs(self._ranked[j] - centre[j]), np.finfo(float).max)
+                away = np.clip(self._ranked[j] - centre[j], -most, most)
             # In units of the largest, whose square may be beyond floating point.
-            largest = max(float(away.max()), _TINY)
-            squared = np.average(np.square(away / largest), weights=self._weight(j))
-            scale[j] = largest * np.sqrt(squared)
+            largest = max(float(np.abs(away).max()), _TINY)
+            share = self._weight(j) / self._total
+            mean = share @ (away / largest)
+            scale[j] = largest * np.sqrt(share @ np.square(away / largest - mean))
         return np.where(scale > 0.0, scale, 1.0)
 
     def values_that_count(self) -> Array:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import NotFittedError
 
+from outweigh.fit.bulk import column_bulks
 from outweigh.fit.columns import RankedColumns, largest_of, weighted_quantile
 from outweigh.fit.tuning import Tuning
 from outweigh.protocols import Array, Indices, Samples
@@ -379,8 +380,8 @@ def _with_deviations(
     :math:`0.71/\sqrt n`, and only the latter leaves no excess on the diagonal of the second
     moments. With :math:`r_j` the ratio of both, over the rows within the pruning radius, and r that
     of a typical column (1 for Gaussian ones, more for heavy tails): the plain deviation where
-    :math:`|\log(r_j/r)|` is no more than the largest of d errors, r times the robust scale where
-    outliers make it more.
+    :math:`|\log(r_j/r)|` is no more than the largest of d errors, r times the deviation of the
+    bulk where outliers make it more.
     """
     n, d = float(weight.sum()), columns.size
     z = np.clip((rows[:, columns] - centre) / scales, -INFINITE, INFINITE)
@@ -392,7 +393,11 @@ def _with_deviations(
     typical = float(np.median(ratio))
     room = largest_of(d) * MAD_ERROR / np.sqrt(n)
     plain = np.abs(np.log(ratio / typical)) <= room
-    return np.asarray(scales * np.where(plain, ratio, typical))
+    if not plain.all():
+        # Outliers only inflate a robust scale; a column of few values has no bulk within it.
+        bulk = np.minimum(column_bulks(z[:, ~plain], kept, tuning.bulk)[1], 1.0)
+        ratio[~plain] = typical * np.sqrt(bulk)
+    return np.asarray(scales * ratio)
 
 
 def _common_level(rows: Array, sample_weight: Array, standardizer: Standardizer) -> float:

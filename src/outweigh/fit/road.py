@@ -410,7 +410,8 @@ def _better_units(solution: _Solution, settings: Settings) -> Array | None:
     # outliers that are still there: adopted, it would hide them for good.
     error = MAD_ERROR / np.sqrt(problem.n_effective(weights))
     most = float(np.median(factor)) * np.exp(largest_of(factor.size) * error)
-    factor = np.minimum(np.where(factor > 0, factor, 1.0), most if most > 0.0 else np.inf)
+    # A column that is constant but for rows removed keeps its scale.
+    factor = np.minimum(np.where(factor > 1e-6, factor, 1.0), most if most > 0.0 else np.inf)
     # Six digits are more than a scale is known to; the rest is the order of summation, which must
     # not decide what a long descent does.
     factor = np.array([float(f"{v:.5e}") for v in factor])
