@@ -165,3 +165,10 @@ def test_the_largest_of_many_gaussians_exceeds_its_quantile_once_in_twenty_sampl
     draws = np.abs(np.random.default_rng(4).standard_normal((4000, 100))).max(axis=1)
     # Of 4000 shares of 0.05 the deviation is 0.0034.
     assert np.mean(draws > largest_of(100)) == pytest.approx(0.05, abs=0.011)
+
+
+def test_a_far_value_does_not_decide_the_scale_of_a_column_of_few_values() -> None:
+    column = np.tile([5.0, 5.2, 4.8], 40)
+    column[7] = 50.0
+    # 1.48 times the median of the distances from 5, of which a third is 0.
+    assert robust_scales(column[:, None], np.ones(120))[0] == pytest.approx(1.4826 * 0.2)
