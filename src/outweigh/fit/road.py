@@ -183,10 +183,11 @@ class _Attempt:
         elif not known and found.weights.moved:
             found = self._search(current, share, space, groups=True, earlier=found)
         solution = _Solution(self._noise, self._part, current, found, bound, components)
-        if self._reader is None and self._task.is_sparse:
-            # In wrong units rows that did not come clean are no better seen on few features.
-            if found.status is Status.REACHED or _better_units(solution, self._settings) is None:
-                solution = replace(solution, found=self._on_support(found))
+        # In wrong units rows that did not come clean are no better seen on few features.
+        if (self._reader is None and self._task.is_sparse) and (
+            found.status is Status.REACHED or _better_units(solution, self._settings) is None
+        ):
+            solution = replace(solution, found=self._on_support(found))
         if not known:
             solution = replace(solution, bound=problem.least_bound(solution.found.weights.values))
         return solution
