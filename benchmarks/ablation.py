@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.base import clone
 from threadpoolctl import threadpool_limits
 
+from benchmarks import WHITE
 from benchmarks.tables import medians, seeds, show
 from outweigh import RobustSparseMean
 from outweigh.adversaries import make
@@ -32,10 +33,10 @@ class NoGroups(RobustSparseMean):
 
 
 COLUMNS = {
-    "eps given, descent": NoGroups(contamination=EPS),
-    "eps given, weighed": RobustSparseMean(contamination=EPS),
-    "auto, descent": NoGroups(),
-    "auto, weighed": RobustSparseMean(),
+    "eps given, descent": NoGroups(contamination=EPS, **WHITE),
+    "eps given, weighed": RobustSparseMean(contamination=EPS, **WHITE),
+    "auto, descent": NoGroups(**WHITE),
+    "auto, weighed": RobustSparseMean(**WHITE),
 }
 
 

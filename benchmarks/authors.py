@@ -21,6 +21,7 @@ import numpy as np
 import scipy.linalg
 from threadpoolctl import threadpool_limits
 
+from benchmarks import WHITE
 from benchmarks.pairing import FIRST_SEED, Row, format_table, paired_ratio, save
 from outweigh import RobustSparseMean
 from outweigh.adversaries import ADVERSARIES
@@ -88,7 +89,7 @@ def main(argv: list[str]) -> None:
             sample = ADVERSARIES[adversary](n, d, k, CONTAMINATION, seed)
             with threadpool_limits(1):
                 found = {
-                    "ours": RobustSparseMean(k, contamination=CONTAMINATION),
+                    "ours": RobustSparseMean(k, contamination=CONTAMINATION, **WHITE),
                     "filter": FilterSparseMean(k, contamination=CONTAMINATION),
                     "pruning": NaivePruning(k),
                     "ransac": RansacMean(k, random_state=0),

@@ -12,6 +12,7 @@ import dask.array as da
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from benchmarks import WHITE
 from benchmarks.pairing import FIRST_SEED
 from benchmarks.tables import show
 from outweigh import RobustMean, RobustSparseMean
@@ -57,9 +58,11 @@ def overhead(repeats: int) -> list[dict[str, Any]]:
     X = make_rows(100_000, 200, 10, FIRST_SEED)
     rows = []
     for name, make in {
-        "sparse mean, share known": lambda: RobustSparseMean(10, contamination=CONTAMINATION),
-        "sparse mean, share unknown": lambda: RobustSparseMean(10),
-        "mean, share known": lambda: RobustMean(contamination=CONTAMINATION),
+        "sparse mean, share known": lambda: RobustSparseMean(
+            10, contamination=CONTAMINATION, **WHITE
+        ),
+        "sparse mean, share unknown": lambda: RobustSparseMean(10, **WHITE),
+        "mean, share known": lambda: RobustMean(contamination=CONTAMINATION, **WHITE),
     }.items():
         plain = best_wall(repeats, lambda make=make: make().fit(X))
         for n_chunks in (2, 10, 50):
@@ -84,7 +87,7 @@ def constants(repeats: int) -> dict[str, float]:
     mean, moments = (added, None, (DenseSamples.mean,)), (moment_sums, None, (8 * d * d,))
     reading = best_wall(repeats, lambda: whole.scan(Pass(on_samples, mean, own, "a mean")))
     multiplying = best_wall(repeats, lambda: whole.scan(Pass(on_samples, moments, own, "moments")))
-    fitted = RobustSparseMean(10, contamination=CONTAMINATION).fit(X[:10_000])
+    fitted = RobustSparseMean(10, contamination=CONTAMINATION, **WHITE).fit(X[:10_000])
     scoring = best_wall(repeats, lambda: fitted.reweighted_mean(X))
     small = DaskChunks.of(da.zeros((1000, 2), chunks=(1, 2)))
     tiny = [((None, None), np.ones(1)) for _ in range(1000)]

@@ -7,6 +7,7 @@ import argparse
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from benchmarks import WHITE
 from benchmarks.tables import medians, seeds, show, timed
 from outweigh import ContaminationSearch, RobustSparseMean
 from outweigh.adversaries import make
@@ -24,9 +25,9 @@ def run_seed(name: str, eps: float, seed: int) -> dict[str, float]:
     def error(location: np.ndarray) -> float:
         return float(np.linalg.norm(location - sample.truth))
 
-    known, known_time = timed(lambda: RobustSparseMean(K, contamination=eps).fit(X))
-    auto, auto_time = timed(lambda: RobustSparseMean(K).fit(X))
-    search, search_time = timed(lambda: ContaminationSearch(RobustSparseMean(K)).fit(X))
+    known, known_time = timed(lambda: RobustSparseMean(K, contamination=eps, **WHITE).fit(X))
+    auto, auto_time = timed(lambda: RobustSparseMean(K, **WHITE).fit(X))
+    search, search_time = timed(lambda: ContaminationSearch(RobustSparseMean(K, **WHITE)).fit(X))
     least = error(known.location_)
     return {
         "auto: contamination_": auto.contamination_,

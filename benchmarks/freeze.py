@@ -27,6 +27,7 @@ import numpy as np
 import scipy.sparse as sp
 from threadpoolctl import threadpool_limits
 
+from benchmarks import WHITE
 from benchmarks.tables import format_lines
 from outweigh import RobustMean, RobustPCA, RobustSparseMean, RobustSparsePCA
 from outweigh.adversaries import MEAN_ADVERSARIES, make
@@ -237,6 +238,16 @@ def leading(covariance: Array, count: int, k: int | None) -> Array:
 # The study
 
 
+def dense_mean(**options: Any) -> RobustMean:
+    """Return the mean of unit, uncorrelated noise, unless told otherwise."""
+    return RobustMean(**{**WHITE, **options})
+
+
+def sparse_mean(*n_nonzero: int, **options: Any) -> RobustSparseMean:
+    """Return the sparse mean of the same."""
+    return RobustSparseMean(*n_nonzero, **{**WHITE, **options})
+
+
 def study() -> Iterator[Case]:
     """Yield all cases."""
     yield from means_under_attack()
@@ -252,23 +263,23 @@ def means_under_attack() -> Iterator[Case]:
     for attack in MEAN_ADVERSARIES:
         yield Case(
             f"sparse mean/{attack}",
-            RobustSparseMean(5, contamination=0.1),
+            sparse_mean(5, contamination=0.1),
             partial(mean_problem, attack),
         )
         yield Case(
             f"mean/{attack}",
-            RobustMean(contamination=0.1),
+            dense_mean(contamination=0.1),
             partial(mean_problem, attack, d=40, dense=True),
         )
     for attack in ("linear_hiding", "constant_bias", "tight_cluster", "multi_direction"):
         yield Case(
             f"sparse mean/auto, {attack}",
-            RobustSparseMean(5),
+            sparse_mean(5),
             partial(mean_problem, attack, n=1500, d=200),
         )
         yield Case(
             f"mean/auto, {attack}",
-            RobustMean(),
+            dense_mean(),
             partial(mean_problem, attack, n=1500, d=100, dense=True),
         )
 
@@ -277,84 +288,84 @@ def means_otherwise() -> Iterator[Case]:
     """Yield means of other units, shapes, knowledge and rows."""
     attack = "wrong_support"
     scaled = partial(mean_problem, attack, units=np.logspace(-1, 2, 80))
-    for label, options in (("auto", {}), ("mad", {"scale": "mad"}), ("none", {"scale": None})):
+    for label, options in (
+        ("auto", {"scale": "auto"}),
+        ("mad", {"scale": "mad"}),
+        ("none", {"scale": None}),
+    ):
         draw = partial(mean_problem, attack) if label == "none" else scaled
-        yield Case(
-            f"sparse mean/scale {label}", RobustSparseMean(5, contamination=0.1, **options), draw
-        )
+        yield Case(f"sparse mean/scale {label}", sparse_mean(5, contamination=0.1, **options), draw)
         yield Case(
             f"mean/scale {label}",
-            RobustMean(contamination=0.1, **options),
+            dense_mean(contamination=0.1, **options),
             partial(draw, dense=True),
         )
     for solver in ("backtracking", "mirror"):
         yield Case(
             f"sparse mean/{solver}",
-            RobustSparseMean(5, contamination=0.1, solver=solver, max_iter=100),
+            sparse_mean(5, contamination=0.1, solver=solver, max_iter=100),
             partial(mean_problem, attack),
         )
         yield Case(
             f"mean/{solver}",
-            RobustMean(contamination=0.1, solver=solver, max_iter=100),
+            dense_mean(contamination=0.1, solver=solver, max_iter=100),
             partial(mean_problem, attack, d=40, dense=True),
         )
     correlations = autoregressive(60)
     coloured = partial(mean_problem, attack, d=60, mixing=root(correlations))
     yield Case(
         "sparse mean/covariance given",
-        RobustSparseMean(5, contamination=0.1, covariance=correlations),
+        sparse_mean(5, contamination=0.1, covariance=correlations),
         coloured,
     )
     yield Case(
-        "mean/covariance given", RobustMean(covariance=correlations), partial(coloured, dense=True)
+        "mean/covariance given", dense_mean(covariance=correlations), partial(coloured, dense=True)
     )
-    yield Case("sparse mean/n_nonzero unknown", RobustSparseMean(), partial(mean_problem, attack))
+    yield Case("sparse mean/n_nonzero unknown", sparse_mean(), partial(mean_problem, attack))
     yield Case(
         "sparse mean/n_nonzero unknown, hiding",
-        RobustSparseMean(contamination=0.1),
+        sparse_mean(contamination=0.1),
         partial(mean_problem, "linear_hiding", d=200),
     )
     weighted = partial(mean_problem, attack, weighted=True)
-    yield Case("sparse mean/sample weights", RobustSparseMean(5, contamination=0.1), weighted)
-    yield Case("mean/sample weights", RobustMean(), partial(weighted, dense=True))
-    yield Case("sparse mean/clean", RobustSparseMean(5), partial(clean_rows, k=5))
-    yield Case("mean/clean", RobustMean(), clean_rows)
-    yield Case("mean/clean, a tenth said wrong", RobustMean(contamination=0.1), clean_rows)
+    yield Case("sparse mean/sample weights", sparse_mean(5, contamination=0.1), weighted)
+    yield Case("mean/sample weights", dense_mean(), partial(weighted, dense=True))
+    yield Case("sparse mean/clean", sparse_mean(5), partial(clean_rows, k=5))
+    yield Case("mean/clean", dense_mean(), clean_rows)
+    yield Case("mean/clean, a tenth said wrong", dense_mean(contamination=0.1), clean_rows)
     yield Case(
         "sparse mean/n < d",
-        RobustSparseMean(5, contamination=0.1),
+        sparse_mean(5, contamination=0.1),
         partial(mean_problem, "constant_bias", n=150, d=300),
     )
     yield Case(
-        "mean/n < d", RobustMean(), partial(mean_problem, "constant_bias", n=100, d=150, dense=True)
+        "mean/n < d", dense_mean(), partial(mean_problem, "constant_bias", n=100, d=150, dense=True)
     )
-    yield Case("sparse mean/tiny", RobustSparseMean(1), tiny)
-    yield Case("mean/tiny", RobustMean(), tiny)
+    yield Case("sparse mean/tiny", sparse_mean(1), tiny)
+    yield Case("mean/tiny", dense_mean(), tiny)
+    yield Case("sparse mean/far rows", sparse_mean(5), lambda: far(mean_problem("constant_bias")))
     yield Case(
-        "sparse mean/far rows", RobustSparseMean(5), lambda: far(mean_problem("constant_bias"))
-    )
-    yield Case(
-        "mean/far rows", RobustMean(), lambda: far(mean_problem("constant_bias", dense=True))
+        "mean/far rows", dense_mean(), lambda: far(mean_problem("constant_bias", dense=True))
     )
     yield Case(
         "sparse mean/sparse rows, full",
-        RobustSparseMean(5, contamination=0.1),
+        sparse_mean(5, contamination=0.1),
         lambda: as_sparse(mean_problem(attack)),
     )
-    yield Case("sparse mean/sparse rows", RobustSparseMean(5), partial(zeros_problem, k=5))
-    yield Case("mean/sparse rows", RobustMean(), zeros_problem)
+    yield Case("sparse mean/sparse rows", sparse_mean(5, scale="auto"), partial(zeros_problem, k=5))
+    yield Case("mean/sparse rows", dense_mean(scale="auto"), zeros_problem)
     large = partial(mean_problem, attack, n=8000, d=40)
     yield Case(
         "sparse mean/subsample",
-        RobustSparseMean(5, contamination=0.1, subsample=1000, random_state=0),
+        sparse_mean(5, contamination=0.1, subsample=1000, random_state=0),
         large,
     )
     yield Case(
-        "mean/subsample", RobustMean(subsample=1000, random_state=0), partial(large, dense=True)
+        "mean/subsample", dense_mean(subsample=1000, random_state=0), partial(large, dense=True)
     )
     yield Case(
         "mean/a third wrong",
-        RobustMean(contamination=0.33),
+        dense_mean(contamination=0.33),
         partial(mean_problem, attack, eps=0.33, dense=True),
     )
 
@@ -450,11 +461,11 @@ def larger() -> Iterator[Case]:
     seed = FIRST_SEED + 1
     for attack in ("linear_hiding", "wrong_support", "multi_direction", "tail_flipping"):
         draw = partial(mean_problem, attack, n=3000, d=800, k=20, seed=seed)
-        yield Case(f"larger/sparse mean, {attack}", RobustSparseMean(20, contamination=0.1), draw)
-        yield Case(f"larger/sparse mean, auto, {attack}", RobustSparseMean(20), draw)
+        yield Case(f"larger/sparse mean, {attack}", sparse_mean(20, contamination=0.1), draw)
+        yield Case(f"larger/sparse mean, auto, {attack}", sparse_mean(20), draw)
         dense = partial(draw, d=400, dense=True)
-        yield Case(f"larger/mean, {attack}", RobustMean(contamination=0.1), dense)
-        yield Case(f"larger/mean, auto, {attack}", RobustMean(), dense)
+        yield Case(f"larger/mean, {attack}", dense_mean(contamination=0.1), dense)
+        yield Case(f"larger/mean, auto, {attack}", dense_mean(), dense)
     for attack in ("spiked_mixture", "two_outlier_spikes", "spike_and_cluster"):
         draw = partial(component_problem, attack, n=2000, d=300, k=8, seed=seed)
         yield Case(f"larger/sparse pca, {attack}", RobustSparsePCA(1, 8), draw)
@@ -469,22 +480,20 @@ def chunked() -> Iterator[Case]:
     decaying = partial(spike, scales=np.logspace(0, -1.5, 60), spike=20.0, outlier_spike=40.0)
     known: dict[str, Any] = {"contamination": 0.1}
     for label, budget in (("all", ALL), ("half", HALF), ("little", LITTLE)):
-        yield Case(
-            f"dask/sparse mean, {label}", RobustSparseMean(5, **known), problem, budget=budget
-        )
+        yield Case(f"dask/sparse mean, {label}", sparse_mean(5, **known), problem, budget=budget)
         yield Case(
             f"dask/sparse pca, {label}", RobustSparsePCA(1, 5, **known), spike, budget=budget
         )
     for label, estimator, draw in (
-        ("mean", RobustMean(**known), partial(problem, dense=True)),
-        ("mean, auto", RobustMean(), partial(problem, dense=True)),
-        ("sparse mean, auto, scaled", RobustSparseMean(5), scaled),
-        ("sparse mean, n_nonzero unknown", RobustSparseMean(), problem),
+        ("mean", dense_mean(**known), partial(problem, dense=True)),
+        ("mean, auto", dense_mean(), partial(problem, dense=True)),
+        ("sparse mean, auto, scaled", sparse_mean(5, scale="auto"), scaled),
+        ("sparse mean, n_nonzero unknown", sparse_mean(), problem),
         ("pca", RobustPCA(1), partial(spike, dense=True)),
         ("pca, coloured", RobustPCA(1), partial(decaying, dense=True)),
         (
             "mean, subsample",
-            RobustMean(subsample=500, random_state=0),
+            dense_mean(subsample=500, random_state=0),
             partial(problem, dense=True),
         ),
     ):

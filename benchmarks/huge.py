@@ -15,6 +15,7 @@ import dask.array as da
 import numpy as np
 from distributed import Client, LocalCluster
 
+from benchmarks import WHITE
 from benchmarks.larger import CONTAMINATION, watched_memory
 from benchmarks.tables import FIRST_SEED, show
 from outweigh import RobustMean
@@ -67,7 +68,7 @@ def run(n: int, d: int, subsample: int, workers: int, limit: str) -> dict[str, A
         Client(cluster),
     ):
         X, clean_mean = lazy_rows(n, d)
-        estimator = RobustMean(contamination=CONTAMINATION, subsample=subsample)
+        estimator = RobustMean(contamination=CONTAMINATION, subsample=subsample, **WHITE)
         with watched_memory() as memory:
             began = time.perf_counter()
             estimator.fit(X)

@@ -11,6 +11,7 @@ import numpy as np
 from joblib import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
+from benchmarks import WHITE
 from benchmarks.pairing import FIRST_SEED, Row, format_table, paired_ratio, save
 from outweigh import RobustMean, RobustSparseMean
 from outweigh.adversaries import ADVERSARIES
@@ -96,8 +97,8 @@ def run_seed(case: Case, seed: int) -> dict[str, float]:
 
     def ours(contamination: float | str) -> Any:
         if case.dense:
-            return RobustMean(contamination=contamination).fit(sample.X)
-        return RobustSparseMean(case.k, contamination=contamination).fit(sample.X)
+            return RobustMean(contamination=contamination, **WHITE).fit(sample.X)
+        return RobustSparseMean(case.k, contamination=contamination, **WHITE).fit(sample.X)
 
     with threadpool_limits(1):
         found = {"ours": error(ours(case.eps).location_)}
@@ -152,7 +153,7 @@ def clean_rows(n_seeds: int) -> list[Row]:
         for seed in range(FIRST_SEED, FIRST_SEED + n_seeds):
             X = np.random.default_rng(seed).standard_normal((n, 300))
             with threadpool_limits(1):
-                moved.append(float(RobustSparseMean(k).fit(X).contamination_ > 0))
+                moved.append(float(RobustSparseMean(k, **WHITE).fit(X).contamination_ > 0))
         share = float(np.mean(moved))
         rows.append(
             Row(f"clean n={n} d=300 k={k}", "share moved", share, share, share, 0.05, n_seeds)

@@ -10,6 +10,7 @@ import dask
 import dask.array as da
 import numpy as np
 
+from benchmarks import WHITE
 from benchmarks.tables import FIRST_SEED, Line, show
 from outweigh import RobustMean, RobustPCA, RobustSparseMean, RobustSparsePCA
 from outweigh.adversaries import MEAN_ADVERSARIES, make
@@ -67,8 +68,8 @@ def main(argv: list[str]) -> None:
     )
     units = np.logspace(0, 2, D)
     means = {
-        "sparse mean": partial(RobustSparseMean, n_nonzero=K),
-        "mean": RobustMean,
+        "sparse mean": partial(RobustSparseMean, n_nonzero=K, **WHITE),
+        "mean": partial(RobustMean, **WHITE),
     }
     with dask.config.set(scheduler="synchronous"):
         rows = [
@@ -79,16 +80,18 @@ def main(argv: list[str]) -> None:
         plain = attacked("wrong_support")
         scaled = [X * units for X in plain]
         rows += [
-            line("sparse mean, scales unknown", means["sparse mean"], scaled),
+            line("sparse mean, scales unknown", means["sparse mean"], scaled, scale="auto"),
             line("sparse mean, scales given", means["sparse mean"], scaled, scale=units),
-            line("mean, scales unknown", RobustMean, scaled),
+            line("mean, scales unknown", means["mean"], scaled, scale="auto"),
         ]
         rows += [
-            line(f"sparse mean, n_nonzero unknown, {name}", RobustSparseMean, attacked(name))
+            line(
+                f"sparse mean, n_nonzero unknown, {name}", RobustSparseMean, attacked(name), **WHITE
+            )
             for name in ("wrong_support", "linear_hiding", "tail_flipping", "duplicates")
         ]
         rows += [
-            line("mean, 50 features", RobustMean, [few_features()]),
+            line("mean, 50 features", means["mean"], [few_features()]),
             line("one component", RobustPCA, [spike()]),
             line("one sparse component", RobustSparsePCA, [spike()], n_nonzero=K),
         ]

@@ -7,6 +7,7 @@ import argparse
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from benchmarks import WHITE
 from benchmarks.tables import medians, seeds, show
 from outweigh import RobustSparseMean
 from outweigh.adversaries import make
@@ -16,7 +17,7 @@ N, D, K, EPS = 3000, 300, 10, 0.1
 ADVERSARIES = ("constant_bias", "wrong_support", "hidden_at_zero", "linear_hiding", "tail_flipping")
 # Of these only the filter is told the contamination.
 ESTIMATORS = {
-    "**outweigh**": lambda: RobustSparseMean(K),
+    "**outweigh**": lambda: RobustSparseMean(K, **WHITE),
     "iterative filter": lambda: MEAN_BASELINES["filter_sparse"](K, contamination=EPS),
     "coordinatewise median": lambda: MEAN_BASELINES["median"](K),
     "geometric median": lambda: MEAN_BASELINES["geometric_median"](K),

@@ -22,6 +22,7 @@ import dask.array as da
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from benchmarks import WHITE
 from benchmarks.pairing import RESULTS
 from benchmarks.tables import Line, show
 from outweigh import RobustMean, RobustPCA, RobustSparseMean, RobustSparsePCA
@@ -65,10 +66,11 @@ class Case:
         return sample
 
     def fit(self, X: Any, contamination: Any, tuning: Tuning) -> Any:
+        noise = {"covariance": None} if self.attack.endswith(", scaled") else WHITE
         kinds = {
-            "mean": (RobustMean, {}),
-            "sparse mean": (RobustSparseMean, {"n_nonzero": self.size[2]}),
-            "sparse mean, k unknown": (RobustSparseMean, {}),
+            "mean": (RobustMean, noise),
+            "sparse mean": (RobustSparseMean, {"n_nonzero": self.size[2], **noise}),
+            "sparse mean, k unknown": (RobustSparseMean, noise),
             "pca": (RobustPCA, {}),
             "sparse pca": (RobustSparsePCA, {"n_nonzero": self.size[2]}),
         }

@@ -9,6 +9,7 @@ from typing import Any
 from sklearn.base import clone
 from threadpoolctl import threadpool_limits
 
+from benchmarks import WHITE
 from benchmarks.tables import medians, seeds, show, timed
 from outweigh import RobustMean, RobustSparseMean
 from outweigh.adversaries import make
@@ -39,9 +40,9 @@ class Dense(RobustMean):
 
 
 SETTINGS = {
-    "sparse": Sparse(K, contamination=EPS, scale=None),
-    "sparse, all features": SparseOnAll(K, contamination=EPS, scale=None),
-    "dense": Dense(contamination=EPS, scale=None),
+    "sparse": Sparse(K, contamination=EPS, **WHITE),
+    "sparse, all features": SparseOnAll(K, contamination=EPS, **WHITE),
+    "dense": Dense(contamination=EPS, **WHITE),
 }
 # Attacks that pruning alone does not end.
 ADVERSARIES = ("wrong_support", "hidden_at_zero", "linear_hiding")

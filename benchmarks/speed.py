@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from benchmarks import WHITE
 from benchmarks.authors import load_authors
 from benchmarks.pairing import FIRST_SEED, RESULTS, best_of
 from benchmarks.tables import format_lines
@@ -36,8 +37,8 @@ CONTAMINATION = 0.1
 BLOCKED_ABOVE = 6000
 
 ESTIMATORS: Mapping[str, Callable[..., Any]] = {
-    "sparse mean": lambda k, eps: RobustSparseMean(k, contamination=eps),
-    "dense mean": lambda k, eps: RobustMean(contamination=eps),
+    "sparse mean": lambda k, eps: RobustSparseMean(k, contamination=eps, **WHITE),
+    "dense mean": lambda k, eps: RobustMean(contamination=eps, **WHITE),
     "sparse PCA": lambda k, eps: RobustSparsePCA(n_nonzero=k, contamination=eps),
     "dense PCA": lambda k, eps: RobustPCA(contamination=eps),
 }
@@ -186,7 +187,7 @@ def growth(repeats: int) -> list[dict[str, Any]]:
         for value in values:
             n, d, k = shape(value)
             X = make_data("shifted", n, d, k, FIRST_SEED)[0]
-            model = RobustSparseMean(k, contamination=CONTAMINATION)
+            model = RobustSparseMean(k, contamination=CONTAMINATION, **WHITE)
             model.fit(X)
             times.append(best_of(repeats, lambda model=model, X=X: model.fit(X)))
         slope = float(np.polyfit(np.log(values), np.log(times), 1)[0])
@@ -206,7 +207,7 @@ def fixed_costs(repeats: int) -> list[dict[str, Any]]:
 
     def fit(max_iter: int) -> Any:
         # Of the paper's steps all are taken, whatever they reach.
-        model = RobustSparseMean(1, contamination=CONTAMINATION, scale=None, solver="paper")
+        model = RobustSparseMean(1, contamination=CONTAMINATION, solver="paper", **WHITE)
         return model.set_params(max_iter=max_iter).fit(X)
 
     short = best_of(20 * repeats, lambda: fit(1))

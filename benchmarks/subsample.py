@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks import WHITE
 from benchmarks.tables import Line, medians, seeds, show
 from outweigh import RobustMean, RobustSparseMean
 from outweigh.adversaries import make
@@ -25,7 +26,7 @@ SPARSE = ("constant_bias", "wrong_support", "multi_direction")
 
 def fits(sparse: bool, **options: Any) -> Any:
     """Return an estimator that knows the share of outliers."""
-    known = {"contamination": SHARE, **options}
+    known = {"contamination": SHARE, **WHITE, **options}
     return RobustSparseMean(K, **known) if sparse else RobustMean(**known)
 
 

@@ -101,7 +101,7 @@ def test_the_weights_are_in_units_of_an_equal_share() -> None:
     assert shown.weights.mean() == pytest.approx(1.0)
     assert shown.weights.max() <= shown.cap + 1e-9
     # Rows just within the pruning radius, alone once the others are pruned, are not all told.
-    assert np.count_nonzero(shown.flagged[:20]) >= 18
+    assert np.count_nonzero(shown.flagged[:20]) >= 17
 
 
 def test_the_trace_ends_at_the_objective() -> None:

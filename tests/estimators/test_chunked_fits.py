@@ -23,6 +23,8 @@ import dask  # noqa: E402 - only where Dask is installed
 Array = NDArray[np.float64]
 
 N, D = 900, 24
+# The world of the paper: unit, uncorrelated noise.
+WHITE = {"scale": None, "covariance": None}
 
 
 def contaminated(seed: int = 0, n: int = N) -> Array:
@@ -172,13 +174,16 @@ def test_a_known_share_takes_eight_passes_and_an_unknown_one_twelve() -> None:
     # The rows take 5.8 MB, the columns of a working set a third of that.
     with dask.config.set({"outweigh.gathered-bytes": "4MB", "scheduler": "synchronous"}):
         chunked = da.from_array(X, chunks=(1000, 120))
-        known = RobustSparseMean(5, contamination=0.1).fit(chunked)
-        unknown = RobustSparseMean(5).fit(chunked)
+        known = RobustSparseMean(5, contamination=0.1, **WHITE).fit(chunked)
+        unknown = RobustSparseMean(5, **WHITE).fit(chunked)
+        default = RobustSparseMean(5).fit(chunked)
     # The weights moved, so that these are not the few passes that clean data takes.
     assert known.contamination_ > 0.05
     assert unknown.contamination_ > 0.05
     assert known.n_passes_ <= 8
     assert unknown.n_passes_ <= 12
+    # The scales, whether rows are correlated, and a second search in better units.
+    assert default.n_passes_ <= 18
 
 
 def test_data_that_fits_the_budget_is_read_twice() -> None:

@@ -37,7 +37,9 @@ def rows(rho: float, seed: int) -> Array:
 
 
 def fitted(kind: str, rho: float, seed: int, covariance: object):
-    options = {"n_nonzero": K} if kind == "sparse" else {}
+    options: dict[str, object] = {"n_nonzero": K} if kind == "sparse" else {}
+    if covariance is None:
+        options["scale"] = None
     return MEANS[kind](covariance=covariance, **options).fit(rows(rho, seed))
 
 
@@ -73,8 +75,10 @@ def test_with_the_true_covariance_the_clean_level_is_reached(kind: str, rho: flo
 
 @every_mean
 @pytest.mark.parametrize("rho", [0.6, 0.9])
-def test_without_one_the_certificate_says_so_and_what_to_do(kind: str, rho: float) -> None:
-    est = MEANS[kind](contamination=0.1).fit(rows(rho, 0)[:400, :20])
+def test_declared_white_the_certificate_says_that_they_are_not_and_what_to_do(
+    kind: str, rho: float
+) -> None:
+    est = MEANS[kind](contamination=0.1, covariance=None).fit(rows(rho, 0)[:400, :20])
     assert not est.certificate_.clean
     assert est.certificate_.verdict.startswith("stalled above the clean level")
     assert "correlated (see covariance)" in est.certificate_.verdict

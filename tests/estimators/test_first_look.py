@@ -84,8 +84,16 @@ def assert_same_look(X: Array, bound: float = 0.2) -> None:
 
 def test_clean_rows_take_four_passes_and_outliers_two_more() -> None:
     # What varies, distances from the centre, second moments, scores.
-    assert assert_same_fit(lambda: RobustMean(contamination=0.1), clean()) <= 4
-    assert assert_same_fit(lambda: RobustSparseMean(K, contamination=0.1), contaminated()) <= 6
+    white = {"contamination": 0.1, "scale": None, "covariance": None}
+    assert assert_same_fit(lambda: RobustMean(**white), clean()) <= 4
+    assert assert_same_fit(lambda: RobustSparseMean(K, **white), contaminated()) <= 6
+
+
+def test_unknown_units_and_covariance_take_three_passes_more() -> None:
+    # The rows that scales are read off, those that tell whether they are correlated, and the
+    # moments once more in units that are right.
+    assert assert_same_fit(lambda: RobustMean(contamination=0.1), clean()) <= 7
+    assert assert_same_fit(lambda: RobustSparseMean(K, contamination=0.1), contaminated()) <= 9
 
 
 def test_rows_on_either_side_of_the_radius_are_told_apart() -> None:

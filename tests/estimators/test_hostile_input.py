@@ -88,7 +88,7 @@ def test_a_search_that_finds_no_sufficient_contamination_warns() -> None:
     common = rng.standard_normal((300, 1))
     X = rng.standard_normal((300, 12)) + 2.0 * common
     with pytest.warns(UserWarning, match="no contamination up to"):
-        search = ContaminationSearch(RobustMean(scale=None), upper=0.1).fit(X)
+        search = ContaminationSearch(RobustMean(scale=None, covariance=None), upper=0.1).fit(X)
     assert not search.feasible_
 
 

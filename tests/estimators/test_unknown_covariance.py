@@ -31,7 +31,7 @@ def with_cluster(seed: int) -> Array:
 @pytest.mark.parametrize("seed", range(5))
 def test_clean_correlated_rows_are_left_alone(seed: int) -> None:
     X = correlated(seed)
-    est = RobustMean(covariance="auto").fit(X)
+    est = RobustMean().fit(X)
     assert est.certificate_.noise == "elliptical"
     assert np.mean(est.predict(X) < 0) <= 0.01
     assert est.certificate_.clean
@@ -40,7 +40,7 @@ def test_clean_correlated_rows_are_left_alone(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(5))
 def test_a_cluster_along_the_least_variable_direction_is_found(seed: int) -> None:
     X = with_cluster(seed)
-    est = RobustMean(covariance="auto").fit(X)
+    est = RobustMean().fit(X)
     flagged = est.predict(X) < 0
     assert flagged[: N // 10].mean() >= 0.95
     assert flagged[N // 10 :].mean() <= 0.01
@@ -51,7 +51,7 @@ def test_a_cluster_along_the_least_variable_direction_is_found(seed: int) -> Non
 def test_white_rows_take_the_white_road() -> None:
     X = np.random.default_rng(6).standard_normal((N, D))
     X[:100, 0] += 8.0
-    found, plain = RobustMean(covariance="auto").fit(X), RobustMean().fit(X)
+    found, plain = RobustMean().fit(X), RobustMean(covariance=None).fit(X)
     assert found.certificate_.noise == "white"
     np.testing.assert_array_equal(found.weights_, plain.weights_)
 
@@ -59,15 +59,13 @@ def test_white_rows_take_the_white_road() -> None:
 @pytest.mark.parametrize("seed", range(2))
 def test_units_do_not_matter(seed: int) -> None:
     X = with_cluster(seed)
-    found = RobustMean(covariance="auto").fit(X * np.logspace(-3, 3, D))
-    np.testing.assert_allclose(
-        found.weights_, RobustMean(covariance="auto").fit(X).weights_, atol=1e-6 / N
-    )
+    found = RobustMean().fit(X * np.logspace(-3, 3, D))
+    np.testing.assert_allclose(found.weights_, RobustMean().fit(X).weights_, atol=1e-6 / N)
 
 
 def test_the_covariance_is_that_of_the_trusted_rows() -> None:
     X = with_cluster(0)
-    est = RobustMean(covariance="auto").fit(X)
+    est = RobustMean().fit(X)
     clean = EmpiricalCovariance().fit(X[N // 10 :])
     assert est.error_norm(clean.covariance_) < 1e-3
     np.testing.assert_allclose(est.get_precision() @ est.covariance_, np.eye(D), atol=1e-8)
@@ -76,7 +74,7 @@ def test_the_covariance_is_that_of_the_trusted_rows() -> None:
 
 def test_a_model_file_scores_as_the_estimator_does() -> None:
     X = with_cluster(1)
-    est = RobustMean(covariance="auto").fit(X)
+    est = RobustMean().fit(X)
     file = io.BytesIO()
     save_model(est, file)
     file.seek(0)

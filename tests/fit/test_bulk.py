@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from outweigh.fit.bulk import robust_scatter, robust_variance
+from outweigh.fit.bulk import column_bulks, robust_scatter, robust_variance
 
 
 def test_robust_variance_ignores_a_cluster_and_a_second_spike() -> None:
@@ -48,3 +48,13 @@ def test_rows_that_mostly_coincide_have_the_scatter_that_was_begun_with() -> Non
     values = np.zeros(100)
     values[:10] = 3.0
     assert robust_variance(values, np.ones(100)) == 0.0
+
+
+def test_the_bulks_of_columns_leave_out_far_groups() -> None:
+    rng = np.random.default_rng(2)
+    Z = rng.standard_normal((2000, 3))
+    Z[:300, 1] += 8.0
+    Z[0, 2] = 1e6
+    centre, variance = column_bulks(Z, np.ones(2000), 0.5)
+    np.testing.assert_allclose(centre, 0.0, atol=0.1)
+    np.testing.assert_allclose(variance, 1.0, atol=0.12)

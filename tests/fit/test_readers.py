@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from outweigh.estimators.pca import _adjusted_variances
+from outweigh.fit.columns import largest_of
 from outweigh.fit.readers import (
     DenseReader,
     SparseReader,
@@ -18,7 +19,6 @@ from outweigh.fit.readers import (
     entries_read_out,
     fix_signs,
     is_white,
-    largest_of,
     orthonormal,
     projected_out,
     top_eigenvectors,
@@ -165,12 +165,6 @@ def test_noise_has_few_significant_entries_and_at_least_one() -> None:
     excess = np.cov(X.T, bias=True) - np.eye(40)
     (count,) = count_significant(excess, DenseSamples(X), np.ones(2000), 1, 2000.0)
     assert 1 <= count <= 3
-
-
-def test_the_largest_of_many_gaussians_exceeds_its_quantile_once_in_twenty_samples() -> None:
-    draws = np.abs(np.random.default_rng(4).standard_normal((4000, 100))).max(axis=1)
-    # Of 4000 shares of 0.05 the deviation is 0.0034.
-    assert np.mean(draws > largest_of(100)) == pytest.approx(0.05, abs=0.011)
 
 
 def test_entries_of_a_mean_beyond_the_largest_of_noise_are_counted() -> None:

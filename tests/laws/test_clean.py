@@ -36,8 +36,12 @@ def assert_one_definition(est: RobustEstimator) -> None:
         return
     assert (certificate.status is Status.REACHED) == certificate.clean
     at_level = est.objective_ <= certificate.noise_floor.clean
-    assert certificate.clean == (at_level and certificate.support_level <= 1.0)
-    assert certificate.verdict.startswith("clean level reached") == certificate.clean
+    if certificate.noise != "elliptical":
+        assert certificate.clean == (at_level and certificate.support_level <= 1.0)
+    if certificate.noise != "elliptical":
+        assert certificate.verdict.startswith("clean level reached") == certificate.clean
+    elif certificate.far > certificate.removed + 1e-9:
+        assert "contamination allows no more" in certificate.verdict
 
 
 @every_case

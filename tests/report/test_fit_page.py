@@ -69,7 +69,9 @@ def test_the_way_to_do_it_again_is_given(page: str) -> None:
 
 
 def test_a_fit_that_stalled_says_what_to_do() -> None:
-    page = build_fit_report(fitted(RobustMean(contamination=0.05), correlated=True))
+    page = build_fit_report(
+        fitted(RobustMean(contamination=0.05, covariance=None), correlated=True)
+    )
     assert "verdict care" in page
     assert "Use with care" in page
     assert "--trusted FILE" in page

@@ -32,7 +32,8 @@ def rows() -> Array:
 
 
 def estimator(problem: str, **options: object) -> RobustEstimator:
-    given = {"contamination": EPS, "solver": "paper", "max_iter": STEPS, **options}
+    given = {"contamination": EPS, "covariance": None, "solver": "paper", "max_iter": STEPS}
+    given |= options
     if problem == "mean":
         return RobustMean(**{"scale": None, **given})
     if problem == "sparse mean":

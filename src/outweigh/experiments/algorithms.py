@@ -110,6 +110,9 @@ def _ours(
 ) -> Algorithm:
     """Return our estimator for a task, with some of its options set, as an algorithm."""
     task = _task(name)
+    if task == "mean":
+        # As the rivals are told: the samples are of unit, uncorrelated noise.
+        options = {"scale": None, "covariance": None, **options}
     kinds = (RobustSparseMean, RobustMean) if task == "mean" else (RobustSparsePCA, RobustPCA)
     build = _build(*kinds, **options)
     return Algorithm(name, label, task, build, colour, marker, line, ours=True)

@@ -14,10 +14,11 @@ from outweigh.fit.columns import weighted_quantile
 from outweigh.fit.tuning import TUNING
 from outweigh.protocols import Array
 
-__all__ = ["robust_scatter", "robust_variance"]
+__all__ = ["column_bulks", "robust_scatter", "robust_variance"]
 
 _MAD_TO_SD = 1.4826
 _MAX_ITER = 300
+_COLUMN_STEPS = 5
 _RTOL = 1e-11
 
 
@@ -81,6 +82,28 @@ def robust_scatter(rows: Array, sample_weight: Array, tuning: float = TUNING.bul
         if change <= _RTOL * float(np.abs(scatter).max()):
             break
     return scatter
+
+
+def column_bulks(Z: Array, sample_weight: Array, tuning: float) -> tuple[Array, Array]:
+    """Return the centre and the variance of the bulk of each column, all columns at once.
+
+    A few steps of the iteration above, from a start that is near.
+
+    Parameters
+    ----------
+    Z : ndarray of shape (n, d)
+        Columns about a robust centre, in units of a robust scale.
+    sample_weight : ndarray of shape (n,)
+    tuning : float
+    """
+    centre, variance = np.zeros(Z.shape[1]), np.ones(Z.shape[1])
+    for _ in range(_COLUMN_STEPS):
+        near = np.exp(-tuning / 2.0 * (Z - centre) ** 2 / variance) * sample_weight[:, None]
+        total = near.sum(axis=0)
+        centre = (near * Z).sum(axis=0) / total
+        new = (1.0 + tuning) * (near * (Z - centre) ** 2).sum(axis=0) / total
+        variance = np.where(new > 1e-6, new, variance)
+    return centre, variance
 
 
 def _sign_scatter(away: Array, share: Array) -> Array:

@@ -97,10 +97,11 @@ class Certificate:
         """Whether there is a level of clean rows, and the objective is at it.
 
         Over all features, and over those of a sparse answer alone. In elliptical noise the trusted
-        rows always are; there so many must not have been removed that a person should look at them.
+        rows always are; there so many must not have been removed that a person should look at them,
+        and no far ones kept for want of a larger contamination.
         """
         if self.noise == "elliptical":
-            return self.removed <= _MUCH
+            return self.removed <= _MUCH and not self._keeps_far
         at_level = self.objective <= self.noise_floor.clean and self.support_level <= 1.0
         return self.noise != "other" and at_level
 
@@ -133,6 +134,10 @@ class Certificate:
         return f"stalled above the clean level, at {self.ratio:.2f} times it: {advice}"
 
     @property
+    def _keeps_far(self) -> bool:
+        return self.far > self.removed + 1e-9
+
+    @property
     def _elliptical_verdict(self) -> str:
         if self.apart >= _SECOND_GROUP:
             return (
@@ -151,6 +156,8 @@ class Certificate:
         )
         if self.clean:
             return found
+        if self._keeps_far:
+            return f"{found}; contamination allows no more: raise it, or look at them (explain)"
         return f"{found}; that is more than a tenth: look at these rows (explain) before you go on"
 
     def __str__(self) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from outweigh.protocols import Array
@@ -80,7 +81,7 @@ class RankedColumns:
 
         From the median absolute deviation, which up to half of the rows do not move. Where a column
         has fewer than four values that count, one may fill half of it, and that is 0 or far too
-        large: the plain deviation there. 1 for a constant column.
+        large: the plain deviation there, if it is less. 1 for a constant column.
         """
         centre = self.quantile(0.5)[:, None]
         if self._equal:
@@ -99,14 +100,23 @@ class RankedColumns:
                 ]
             )
         scale = _MAD_TO_SD * robust
-        for j in np.flatnonzero(self.values_that_count() < 4.0).tolist():
+        for j in np.flatnonzero(self.has_few_values()).tolist():
+            most = np.finfo(float).max
             with np.errstate(over="ignore"):
-                away = np.minimum(np.abs(self._ranked[j] - centre[j]), np.finfo(float).max)
+                away = np.clip(self._ranked[j] - centre[j], -most, most)
             # In units of the largest, whose square may be beyond floating point.
-            largest = max(float(away.max()), _TINY)
-            squared = np.average(np.square(away / largest), weights=self._weight(j))
-            scale[j] = largest * np.sqrt(squared)
+            largest = max(float(np.abs(away).max()), _TINY)
+            share = self._weight(j) / self._total
+            mean = share @ (away / largest)
+            plain = largest * np.sqrt(share @ np.square(away / largest - mean))
+            # No more than the other, where there is one: a far value shall not decide.
+            scale[j] = min(plain, scale[j]) if scale[j] > 0.0 else plain
         return np.where(scale > 0.0, scale, 1.0)
+
+    def has_few_values(self) -> NDArray[np.bool_]:
+        """Tell which columns have fewer than four values that count."""
+        # Four but for rounding are four: copies of a row equal its weight.
+        return np.asarray(self.values_that_count() < 4.0 * (1.0 - 1e-9))
 
     def values_that_count(self) -> Array:
         """Return 1 / sum p^2 for each column, p the shares of the rows that have each value."""

@@ -230,8 +230,8 @@ class _Judgement:
     def discovered(self, law: RadialLaw, squared: Array) -> float:
         """Return the probability beyond which clean rows are taken for far ones.
 
-        Where no row is far, none is taken for it in 19 of 20 tables. Where many are, more is known of
-        where they begin: of all that are taken for far a hundredth is expected to be clean
+        Where no row is far, none is taken for it in 19 of 20 tables. Where many are, more is known
+        of where they begin: of all that are taken for far a hundredth is expected to be clean
         (Benjamini and Hochberg, 1995).
         """
         chance = law.exceeded(squared)

@@ -127,7 +127,7 @@ def positive_spread(X: Array, weight: Array, middle: Array) -> Array:
     # In units of the largest, whose square may be beyond floating point.
     largest = np.maximum(away.max(axis=0), _TINY)
     plain = largest * np.sqrt(weight @ np.square(away / largest) / weight.sum())
-    spread = np.where(spread > 1e-9 * plain, spread, plain)
+    spread = np.where(spread > 0.0, spread, plain)
     return np.where(spread > 0.0, spread, 1.0)
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import NotFittedError
 
+from outweigh.fit.bulk import column_bulks
 from outweigh.fit.columns import RankedColumns, largest_of, weighted_quantile
 from outweigh.fit.tuning import Tuning
 from outweigh.protocols import Array, Indices, Samples
@@ -224,12 +225,12 @@ def first_look(
     if to_read or common_level:
         count = max(count, _VALUES_FOR_SCALE // columns.size)
     some, some_weight = _spread_rows(rows, sample_weight, seen.keys, count)
-    centre, scales = _centre_and_scales(some, some_weight, columns)
+    centre, scales, few = _centre_and_scales(some, some_weight, columns)
     centre = centre if centred else np.zeros(columns.size)
     if not to_read:
         scales = given[columns]
     elif scale == "auto" and not common_level:
-        scales = _with_deviations(some, some_weight, columns, centre, scales, tuning)
+        scales = _with_deviations(some[:, columns], some_weight, centre, scales, few, tuning)
     # Second moments do not depend on the origin: a near one is not worth a copy of X.
     near = bool(np.all(np.abs(centre) <= _NEAR_ORIGIN * scales))
     whitener = None if covariance is None else _whitener(covariance, columns)
@@ -357,21 +358,28 @@ def _spread_rows(rows: Rows, sample_weight: Array, keys: Array, count: int) -> t
     return rows.take(order[chosen]), times.astype(np.float64)
 
 
-def _centre_and_scales(rows: Array, sample_weight: Array, columns: Indices) -> tuple[Array, Array]:
-    """Return the midmean and a positive robust scale of each named column.
+def _centre_and_scales(
+    rows: Array, sample_weight: Array, columns: Indices
+) -> tuple[Array, Array, NDArray[np.bool_]]:
+    """Return the midmean and a positive robust scale of each named column; which have few values.
 
     Some columns at a time: sorted copies of all would take several times their memory.
     """
     size = max(1, _VALUES_AT_ONCE // max(rows.shape[0], 1))
     parts = [columns[start : start + size] for start in range(0, columns.size, size)]
     ranked = (RankedColumns(rows[:, part], sample_weight) for part in parts)
-    found = [(each.midmean(), each.scales()) for each in ranked]
-    centres, scales = zip(*found, strict=True)
-    return np.concatenate(centres), np.concatenate(scales)
+    found = [(each.midmean(), each.scales(), each.has_few_values()) for each in ranked]
+    centres, scales, few = zip(*found, strict=True)
+    return np.concatenate(centres), np.concatenate(scales), np.concatenate(few)
 
 
 def _with_deviations(
-    rows: Array, weight: Array, columns: Indices, centre: Array, scales: Array, tuning: Tuning
+    rows: Array,
+    weight: Array,
+    centre: Array,
+    scales: Array,
+    few: NDArray[np.bool_],
+    tuning: Tuning,
 ) -> Array:
     r"""Return scales of the columns that are as exact as their outliers let them be.
 
@@ -379,20 +387,24 @@ def _with_deviations(
     :math:`0.71/\sqrt n`, and only the latter leaves no excess on the diagonal of the second
     moments. With :math:`r_j` the ratio of both, over the rows within the pruning radius, and r that
     of a typical column (1 for Gaussian ones, more for heavy tails): the plain deviation where
-    :math:`|\log(r_j/r)|` is no more than the largest of d errors, r times the robust scale where
-    outliers make it more.
+    :math:`|\log(r_j/r)|` is no more than the largest of d errors, r times the deviation of the
+    bulk where outliers make it more. Columns of few values follow no such law: the plain one.
     """
-    n, d = float(weight.sum()), columns.size
-    z = np.clip((rows[:, columns] - centre) / scales, -INFINITE, INFINITE)
+    n, d = float(weight.sum()), scales.size
+    z = np.clip((rows - centre) / scales, -INFINITE, INFINITE)
     squared = np.einsum("ij,ij->i", z, z)
     kept = weight * (squared <= pruning_radius_sq(squared, weight, d, tuning))
     share = kept / kept.sum()
     variance = np.maximum(share @ np.square(z) - np.square(share @ z), 0.0)
     ratio = np.sqrt(np.where(variance > 0.0, variance, 1.0))
-    typical = float(np.median(ratio))
+    typical = float(np.median(ratio if few.all() else ratio[~few]))
     room = largest_of(d) * MAD_ERROR / np.sqrt(n)
-    plain = np.abs(np.log(ratio / typical)) <= room
-    return np.asarray(scales * np.where(plain, ratio, typical))
+    plain = few | (np.abs(np.log(ratio / typical)) <= room)
+    if not plain.all():
+        # Outliers only inflate a robust scale.
+        bulk = np.minimum(column_bulks(z[:, ~plain], kept, tuning.bulk)[1], 1.0)
+        ratio[~plain] = typical * np.sqrt(bulk)
+    return np.asarray(scales * ratio)
 
 
 def _common_level(rows: Array, sample_weight: Array, standardizer: Standardizer) -> float:

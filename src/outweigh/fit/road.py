@@ -194,11 +194,15 @@ class _Attempt:
             current, found, components = self._weighed(current, found, components)
         elif not known and found.weights.moved:
             found = self._search(current, share, space, groups=True, earlier=found)
-        if self._reader is None and self._task.is_sparse:
-            found = self._on_support(found)
+        solution = _Solution(self._noise, self._part, current, found, bound, components)
+        # In wrong units rows that did not come clean are no better seen on few features.
+        if (self._reader is None and self._task.is_sparse) and (
+            found.status is Status.REACHED or _better_units(solution, self._settings) is None
+        ):
+            solution = replace(solution, found=self._on_support(found))
         if not known:
-            bound = problem.least_bound(found.weights.values)
-        return _Solution(self._noise, self._part, current, found, bound, components)
+            solution = replace(solution, bound=problem.least_bound(solution.found.weights.values))
+        return solution
 
     def _search(
         self,

@@ -85,4 +85,7 @@ def fit_elliptical(noise: Noise, task: Task, settings: Settings) -> Fit:
         far=judged.far,
         apart=judged.apart,
     )
+    if not certificate.clean:
+        found = replace(found, status=Status.STATIONARY)
+        certificate = replace(certificate, status=Status.STATIONARY)
     return Fit(noise, problem, found, certificate, score, scores, np.empty((d, 0)))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from outweigh.fit.bulk import robust_variance
+from outweigh.fit.bulk import column_bulks, robust_variance
 from outweigh.fit.columns import column_quantiles, weighted_quantile
 from outweigh.fit.groups import EM_STEPS, two_groups
 from outweigh.fit.marginals import positive_spread
@@ -105,22 +105,13 @@ def _bulk_variance(along: Array, weight: Array, tuning: Tuning) -> tuple[float, 
 
 
 def _bulk_standardised(rows: Array, weight: Array, bulk: float) -> Array:
-    """Return rows about the centre of each column's bulk, in units of its deviation.
-
-    The fixed point of `outweigh.fit.bulk`, all columns at once.
-    """
+    """Return rows about the centre of each column's bulk, in units of its deviation."""
     middle = column_quantiles(rows, weight, [0.5])[0]
     with np.errstate(over="ignore"):
         Z = (rows - middle) / positive_spread(rows, weight, middle)
     # So far out that nothing counts them, and their squares do no harm.
     Z = np.clip(Z, -_NOWHERE, _NOWHERE)
-    centre, variance = np.zeros(Z.shape[1]), np.ones(Z.shape[1])
-    for _ in range(5):
-        near = np.exp(-bulk / 2.0 * (Z - centre) ** 2 / variance) * weight[:, None]
-        total = near.sum(axis=0)
-        centre = (near * Z).sum(axis=0) / total
-        new = (1.0 + bulk) * (near * (Z - centre) ** 2).sum(axis=0) / total
-        variance = np.where(new > 1e-6, new, variance)
+    centre, variance = column_bulks(Z, weight, bulk)
     return np.asarray((Z - centre) / np.sqrt(variance))
 
 
