@@ -198,7 +198,7 @@ class Search:
         """Return the weights at the end of a descent on the workspace."""
         space, tuning = self._workspace, self._problem.tuning
         level = self._level(begin.values).median
-        ended = _NearOrSlow(tuning.near * level, tuning.slow)
+        ended = _NearOrSlow(level, tuning.slow)
 
         found = descend(
             space.objective,

@@ -33,8 +33,6 @@ class Tuning:
     volume_bound
         The same for components in noise that is not white, where the least volume of too few rows
         is a part of the bulk: at 0.4 the cap of 16 in 40 curves is flagged.
-    near
-        A descent ends this factor above the level it steps toward, which it nears ever more slowly.
     slow
         On a part of the features, two steps in a row that leave more than this share of the best
         value end a descent: the next full pass knows better what is left to do.
@@ -45,13 +43,8 @@ class Tuning:
     clear_evidence
         Energy in this excess over what noise gives to any feature once in twenty samples is clear
         evidence; the rows it is summed over were chosen for being large, by which noise gains.
-    spare_directions
-        Directions below the level that a descent along directions takes along: they may come to
-        exceed it on the way.
     fewest_for_directions
         With fewer features a descent runs on all of them at once.
-    missed_length
-        A direction beyond the level is missed by a span where this length of it lies outside.
     max_rounds
         Full passes that one search may take.
     patience
@@ -90,15 +83,12 @@ class Tuning:
 
     loose_bound: float = _rule(0.4, off=0.49)
     volume_bound: float = _rule(0.25, off=0.4)
-    near: float = _rule(1.03, off=1.0)
     slow: float = _rule(0.98, off=1.0)
     groups: int = _rule(20, off=0)
     columns_per_entry: int = _rule(3, off=1)
     fewest_columns: int = _rule(30, off=1)
     clear_evidence: float = _rule(1.5, off=1.0)
-    spare_directions: int = _rule(8, off=1)
     fewest_for_directions: int = _rule(64, off=10**9)
-    missed_length: float = _rule(0.3, off=0.99)
     max_rounds: int = _rule(8, off=100)
     patience: int = _rule(5, off=10**9)
     units_tolerance: float = _rule(0.03, off=math.inf)

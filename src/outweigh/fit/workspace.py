@@ -250,7 +250,7 @@ class Basis:
         return Survey(found.value, found.form)
 
     def misses(self, weights: Array) -> bool:
-        """Tell whether an eigenvector beyond the level lies outside the span by some length."""
+        """Tell whether an eigenvector beyond the level lies more outside the span than in it."""
         if self._basis is None:
             return False
         found = self._leading(weights)
@@ -258,7 +258,7 @@ class Basis:
             return True
         vectors, n_above = found
         lengths = _outside(self._basis, vectors[:, :n_above])[1]
-        return bool(np.any(lengths > self._problem.tuning.missed_length))
+        return bool(np.any(lengths**2 > 0.5))
 
     def widen(self, weights: Array) -> None:
         """Take in the leading eigenvectors of the last survey."""
@@ -284,21 +284,20 @@ class Basis:
     def _leading(self, weights: Array) -> tuple[Array, int] | None:
         """Return the leading eigenvectors of the last survey, and how many exceed the level.
 
-        Beside those, some of the next, up to the widest gap; None where they would be too many.
+        Beside those the next, or two, up to the wider gap; None where they would be too many.
         """
         assert self._matrix is not None
         level = self._problem.floor(weights).median
-        spare = self._problem.tuning.spare_directions
         most = min(self._objective.n_features // 3, _MOST_DIRECTIONS)
         count = min(most + 1, _PAIRS)
         while True:
             values, vectors = largest_eigenpairs(self._matrix, count, tol=0.0)
             sizes = np.abs(values)
             n_above = int(np.count_nonzero(sizes > level))
-            if n_above + 2 * spare < count or count > most:
+            if n_above + 2 < count or count > most:
                 break
             count = min(2 * count, most + 1)
-        first, last = n_above + spare, min(n_above + 2 * spare, count - 1)
+        first, last = n_above + 1, min(n_above + 2, count - 1)
         if first > last:
             return None
         gaps = sizes[first - 1 : last] - sizes[first : last + 1]
