@@ -135,7 +135,7 @@ def second_group(
         options: Any = {"xatol": 1e-2, "fatol": 0.1, "maxfev": evaluations}
         return minimize(function, start, method="Nelder-Mead", options=options)
 
-    start = np.log([law.scale, max(law.k, 0.5), float(np.clip(law.nu, 2.0, 1e3))])
+    start = np.log([max(law.scale, _TINY), max(law.k, 0.5), float(np.clip(law.nu, 2.0, 1e3))])
     heavy = np.array([float(np.median(x)), start[1], np.log(5.0)])
     fitted = [least(one, t, 250) for t in (start, heavy)]
     alone = min(fitted, key=lambda result: float(result.fun))

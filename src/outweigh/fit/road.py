@@ -30,7 +30,7 @@ from outweigh.fit.score import score_rows
 from outweigh.fit.search import Found, Search, Weights
 from outweigh.fit.task import Settings, Task
 from outweigh.fit.tuning import Tuning
-from outweigh.fit.unknown import fit_elliptical, is_correlated
+from outweigh.fit.unknown import fit_elliptical, has_shape, is_correlated
 from outweigh.fit.volume import fit_by_volume, looks_white
 from outweigh.fit.workspace import Everything, Part, Workspace, coordinates, workspace_for
 from outweigh.norms import KyFan
@@ -114,7 +114,8 @@ def fit(
             break
         counts = counted
         noise = noise if factor is None else noise.rescaled(factor)
-    if may_correlate and not _explained(solution, 1.0):
+    may_correlate = may_correlate and not _explained(solution, 1.0)
+    if may_correlate and has_shape(noise, settings.tuning):
         shaped = fit_elliptical(noise, task, settings)
         # A group that the shape does not show is there all the same if the rest is nearly clean.
         nearly = _explained(solution, settings.tuning.correlated)

@@ -8,6 +8,7 @@ import numpy as np
 
 from outweigh.fit.certificate import Certificate
 from outweigh.fit.elliptical import judge_rows
+from outweigh.fit.marginals import judged_columns
 from outweigh.fit.noise import Noise
 from outweigh.fit.problem import Problem
 from outweigh.fit.result import Fit
@@ -38,6 +39,14 @@ def is_correlated(noise: Noise, tuning: Tuning) -> bool:
         return True
     columns = columns[some_columns(columns.size)]
     return bulk_excess(rows[:, columns], weight, tuning) > 1.0
+
+
+def has_shape(noise: Noise, tuning: Tuning) -> bool:
+    """Tell whether two columns or more are continuous: only there rows form a cloud."""
+    rows, weight = noise.some_rows(MOST_ROWS)
+    columns = noise.standardizer.columns
+    columns = columns[some_columns(columns.size)]
+    return judged_columns(rows[:, columns], weight, tuning).size > 1
 
 
 def fit_elliptical(noise: Noise, task: Task, settings: Settings) -> Fit:
