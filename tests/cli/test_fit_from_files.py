@@ -64,7 +64,7 @@ def with_holes(folder: Path) -> Planted:
     holes = [i for i in range(1000) if i not in wrong][:7]
     frame.loc[holes, "c3"] = np.nan
     frame.to_csv(folder / "data.csv", index=False)
-    return folder / "data.csv", {str(i + 1) for i in wrong}, ["--drop-missing"]
+    return folder / "data.csv", {str(i + 1) for i in wrong}, ["--missing", "drop"]
 
 
 RUNS: dict[str, tuple[str, Callable[[Path], Planted]]] = {
@@ -109,7 +109,23 @@ def test_missing_values_are_refused_with_the_rows_named(
     assert main(["fit", "mean", str(path)]) == 2
     error = capsys.readouterr().err
     assert "7 rows have missing or infinite values (1, 2, 3, 4, 5, ...)" in error
-    assert "--drop-missing" in error
+    assert "--missing drop" in error
+
+
+def test_medians_are_filled_in_and_kept_for_rows_to_be_scored(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, _, _ = with_holes(tmp_path)
+    model, page = str(tmp_path / "m.model"), str(tmp_path / "page.html")
+    options = ["--missing", "median"]
+    assert main(["fit", "mean", str(path), "--save", model, "--report", page, *options]) == 0
+    shown = capsys.readouterr().out
+    assert "7 rows were filled in with medians for missing values" in shown
+    assert "nan" not in shown
+    assert main(["score", model, str(path), *options]) == 0
+    assert " of 1,000 rows" in capsys.readouterr().out
+    assert main(["fit", "mean", str(path), "--scheduler", "threads", *options]) == 2
+    assert "missing: only dense rows in memory" in capsys.readouterr().err
 
 
 def test_the_summary_tells_what_a_reader_needs(

@@ -197,7 +197,7 @@ def test_missing_values_are_refused_by_name_or_dropped(tmp_path: Path) -> None:
     path = str(tmp_path / "data.csv")
     with pytest.raises(DataError, match=r"2 rows have missing or infinite values \(r2, r5\)"):
         open_table(path)
-    found, whole = open_table(path, drop_missing=True), read_table(path, drop_missing=True)
+    found, whole = open_table(path, missing="drop"), read_table(path, missing="drop")
     assert (found.n_missing, found.labels) == (2, whole.labels)
     np.testing.assert_allclose(found.values.compute(), whole.values)
 

@@ -119,7 +119,7 @@ def test_missing_rows_are_dropped_when_asked(tmp_path: Path) -> None:
     data = frame()
     data.loc[1, "b"] = np.inf
     data.to_csv(tmp_path / "data.csv", index=False)
-    table = read_table(tmp_path / "data.csv", drop_missing=True)
+    table = read_table(tmp_path / "data.csv", missing="drop")
     assert (table.n_missing, table.labels) == (1, ["1", "3"])
 
 

@@ -177,7 +177,9 @@ def _add_reading(parser: argparse.ArgumentParser, columns: bool) -> None:
         add("--columns", type=_names, metavar="A,B,...",
             help="columns to use (default: all numeric ones)")  # fmt: skip
     add("--id-column", metavar="NAME", help="the column that names the rows")
-    add("--drop-missing", action="store_true", help="leave rows with missing values out")
+    add("--missing", choices=("drop", "median"),
+        help="leave rows with missing values out, or put medians of the columns in their place "
+        "(default: refuse them)")  # fmt: skip
     add("--delimiter", type=_delimiter, metavar="C",
         help="between cells (default: a tab for .tsv, else a comma)")  # fmt: skip
     add("--decimal", type=_decimal, metavar="C", default=".",

@@ -21,6 +21,7 @@ from outweigh.cli.progress import progress_of_fit
 from outweigh.estimators.base import RobustEstimator
 from outweigh.estimators.explanation import Explanation
 from outweigh.estimators.mean import RobustMean, RobustSparseMean
+from outweigh.estimators.missing import filled
 from outweigh.estimators.pca import RobustPCA, RobustSparsePCA
 from outweigh.files import (
     DataError,
@@ -149,7 +150,7 @@ def _rows(arguments: argparse.Namespace, columns: Sequence[str] | None, min_rows
     options: dict[str, Any] = {
         "columns": columns,
         "id_column": arguments.id_column,
-        "drop_missing": arguments.drop_missing,
+        "missing": arguments.missing,
         "delimiter": arguments.delimiter,
         "decimal": arguments.decimal,
         "min_rows": min_rows,
@@ -179,6 +180,8 @@ def _notes(table: Table) -> list[str]:
 def _fitted(arguments: argparse.Namespace) -> tuple[Fitted, float, Table]:
     table = _rows(arguments, arguments.columns)
     estimator = _estimator(arguments, _covariance(arguments, table.columns))
+    if arguments.missing == "median" or not table.lazy:
+        estimator.set_params(missing=arguments.missing)
     started = time.monotonic()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -194,7 +197,8 @@ def _fitted(arguments: argparse.Namespace) -> tuple[Fitted, float, Table]:
         )
     source = "standard input" if table.source == "-" else table.source
     command = join(["outweigh", *arguments.words])
-    fitted = Fitted(estimator, table.values, table.labels, table.columns, source, notes, command)
+    X = filled(table.values, estimator._medians)
+    fitted = Fitted(estimator, X, table.labels, table.columns, source, notes, command)
     return fitted, seconds, table
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import warnings
 from abc import abstractmethod
+from dataclasses import replace
 from html import escape
 from numbers import Integral
 from typing import Any, ClassVar, Self
@@ -12,12 +13,15 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, OutlierMixin
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from outweigh.estimators.explanation import Explanation, Reasons, explain_rows
 from outweigh.estimators.input import each_row, open_rows, sample_weights
+from outweigh.estimators.missing import column_medians, filled
 from outweigh.estimators.parameters import COMMON
 from outweigh.estimators.subsample import Trusts, subsample_of
+from outweigh.fit.certificate import Certificate
 from outweigh.fit.distances import DistanceScore
 from outweigh.fit.noise import known_covariance
 from outweigh.fit.result import Fit
@@ -28,7 +32,7 @@ from outweigh.fit.tuning import TUNING, Tuning
 from outweigh.optimise.descent import Iterate
 from outweigh.protocols import Array, Indices
 from outweigh.research.algorithms import fit_paper
-from outweigh.samples import Rows
+from outweigh.samples import ArrayRows, Rows
 from outweigh.samples.rows import Accepted
 
 __all__ = ["RobustEstimator"]
@@ -56,6 +60,7 @@ class RobustEstimator(OutlierMixin, BaseEstimator):
     contamination: float | str
     scale: str | ArrayLike | None
     covariance: object
+    missing: str | None
     solver: str
     max_iter: int
     subsample: int | None
@@ -69,6 +74,9 @@ class RobustEstimator(OutlierMixin, BaseEstimator):
     _allowance: float
     _trusted_from: float
     _weights_of_sample: Array | None
+    _medians: Array | None
+    _incomplete: Indices
+    certificate_: Certificate
     _score: RowScore | DistanceScore | EllipticalScore
 
     def fit(self, X: ArrayLike, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
@@ -108,6 +116,10 @@ class RobustEstimator(OutlierMixin, BaseEstimator):
                 self._allowance = drawn.allowance(float(self.contamination)) if known else 0.0
                 self._fit_rows(drawn.rows, drawn.weight)
                 self._extend(rows, weight)
+            n, dropped = int(self._incomplete.size), self.missing == "drop"
+            self.certificate_ = replace(
+                self.certificate_, left_out=n * dropped, filled=n * (not dropped)
+            )
             if rows.n_passes is not None:
                 self.n_passes_ = rows.n_passes
         except BaseException:
@@ -183,7 +195,7 @@ class RobustEstimator(OutlierMixin, BaseEstimator):
 
     def _searched(self, rows: Rows, sample_weight: ArrayLike | None) -> tuple[Rows, Array]:
         """Return the rows of a fit that weights were searched on, with their sample weights."""
-        weight = None if sample_weight is None else sample_weights(sample_weight, rows.shape[0])
+        weight = self._weights_that_count(sample_weight, rows.shape[0])
         if self.subsample_ is None:
             return rows, np.ones(rows.shape[0]) if weight is None else weight
         own = np.ones(self.subsample_.size) if weight is None else weight[self.subsample_]
@@ -295,14 +307,19 @@ class RobustEstimator(OutlierMixin, BaseEstimator):
     ) -> tuple[Rows, Array | None]:
         """Return the rows and their weights; None where each counts alike, as n may be huge."""
         rows = open_rows(self, X, reset=True, ensure_min_samples=2)
-        weight = None
-        if sample_weight is not None:
-            weight = sample_weights(sample_weight, rows.shape[0])
-            if np.count_nonzero(weight) < 2:
-                raise ValueError(
-                    "sample_weight leaves fewer than two samples of positive weight; a robust "
-                    "estimate needs at least 2"
-                )
+        self._medians, self._incomplete = None, np.empty(0, dtype=np.intp)
+        if isinstance(rows, ArrayRows) and self.missing is not None:
+            self._incomplete = np.flatnonzero(np.isnan(rows.array).any(axis=1))
+            names = getattr(self, "feature_names_in_", range(rows.shape[1]))
+            counts = sample_weights(sample_weight, rows.shape[0])
+            self._medians = column_medians(rows.array, counts, names)
+            rows = ArrayRows(filled(rows.array, self._medians))
+        weight = self._weights_that_count(sample_weight, rows.shape[0])
+        if weight is not None and np.count_nonzero(weight) < 2:
+            raise ValueError(
+                "fewer than two samples have a positive sample_weight and no missing values; a "
+                "robust estimate needs at least 2"
+            )
         if self.scale is not None and not isinstance(self.scale, str):
             scale = np.asarray(self.scale, dtype=np.float64)
             if scale.shape != (rows.shape[1],):
@@ -313,6 +330,20 @@ class RobustEstimator(OutlierMixin, BaseEstimator):
             if not np.all((scale > 0) & np.isfinite(scale)):
                 raise ValueError("scale must be positive and finite; replace its other entries")
         return rows, weight
+
+    def _weights_that_count(self, sample_weight: ArrayLike | None, n_rows: int) -> Array | None:
+        """Return the sample weights, 0 for rows left out; None where all rows count alike."""
+        left_out = self._incomplete if self.missing == "drop" else self._incomplete[:0]
+        if sample_weight is None and not left_out.size:
+            return None
+        counted = np.ones(n_rows)
+        counted[left_out] = 0.0
+        return sample_weights(counted * sample_weights(sample_weight, n_rows), n_rows)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = self.missing is not None
+        return tags
 
     def _log(self, iterate: Iterate) -> bool:
         if self.verbose:

@@ -135,7 +135,7 @@ class ContaminationSearch(OutlierMixin, MetaEstimatorMixin, BaseEstimator):
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         if isinstance(self.estimator, RobustEstimator):
-            tags.input_tags.sparse = get_tags(self.estimator).input_tags.sparse
+            tags.input_tags = get_tags(self.estimator).input_tags
         return tags
 
     @property

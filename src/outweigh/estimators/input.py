@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import get_tags
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
+from outweigh.estimators.missing import filled
 from outweigh.protocols import Array
 from outweigh.samples import ArrayRows, Rows, SparseRows
 from outweigh.samples.chunked_rows import chunked_rows
@@ -29,6 +30,9 @@ def open_rows(
 ) -> Rows:
     """Return the rows of X, checked; those in chunks are checked when they are first read.
 
+    Where the tags of the estimator allow missing values, the rows of a fit have NaN in their place,
+    others the medians of the fit.
+
     Parameters
     ----------
     estimator : BaseEstimator
@@ -39,7 +43,13 @@ def open_rows(
         Whether this is a fit.
     ensure_min_samples : int, default=1
     """
-    if not (is_dask(X) or is_on_disk(X)):
+    chunks = is_dask(X) or is_on_disk(X)
+    if reset and (chunks or sp.issparse(X)) and get_tags(estimator).input_tags.allow_nan:
+        raise ValueError(
+            "missing: only dense rows in memory may have missing values; leave it at None for "
+            "sparse rows, data on disk or of Dask, and fill them in before"
+        )
+    if not chunks:
         accepted = get_tags(estimator).input_tags.sparse
         if accepted and sp.issparse(X):
             _refuse_sparse_oddities(X)
@@ -49,8 +59,6 @@ def open_rows(
             reset=reset,
             dtype=np.float64,
             accept_sparse="csr" if accepted else False,
-            # Sparse rows are checked below, where the place of a bad value can be named.
-            ensure_all_finite=not (accepted and sp.issparse(X)),
             ensure_min_samples=ensure_min_samples,
         )
         return SparseRows.of(rows) if sp.issparse(rows) else ArrayRows(rows)
@@ -149,27 +157,43 @@ def n_columns_of(X: Any) -> int:
     return int(n_features)
 
 
-def _validated(estimator: BaseEstimator, X: Any, **how: Any) -> Any:
+def _validated(estimator: BaseEstimator, X: Any, *, reset: bool, **how: Any) -> Any:
     """Return X as scikit-learn checks it; of a DataFrame the column at fault is named."""
+    medians = None if reset or sp.issparse(X) else getattr(estimator, "_medians", None)
+    missing = get_tags(estimator).input_tags.allow_nan and (reset or medians is not None)
+    if np.ma.is_masked(X) and X.dtype.kind in "biuf":
+        X = X.astype(np.result_type(X, np.float32)).filled(np.nan)
     _refuse_masked(X, "X")
     # Columns of dates alone would be taken for numbers, of a size that depends on the unit of time.
     if getattr(X, "dtype", np.dtype(float)).kind in "mM":
         raise ValueError("X holds dates or time spans; turn them into numbers first")
     if hasattr(X, "head"):
-        _refuse_cells(X.head(1))
+        _refuse_cells(X.head(1), missing)
+    if missing and hasattr(X, "isna"):
+        # NA of pandas among objects is no number to NumPy.
+        X = X.mask(X.isna(), np.nan)
+    # Sparse rows are checked elsewhere, where the place of a bad value can be named.
+    how["ensure_all_finite"] = False if sp.issparse(X) else "allow-nan" if missing else True
     try:
         # It looks for values that are not finite by a sum of all, which may overflow.
         with np.errstate(over="ignore", invalid="ignore"):
-            return validate_data(estimator, X, **how)
+            return filled(validate_data(estimator, X, reset=reset, **how), medians)
     except (ValueError, TypeError):
-        _refuse_cells(X)
+        _refuse_cells(X, missing)
         raise
 
 
-def _refuse_cells(X: Any) -> None:
-    """Refuse what is no number in a DataFrame by the name of its column; leave other data alone."""
+def _refuse_cells(X: Any, missing: bool) -> None:
+    """Refuse what is no number, or NaN, by its column; `missing`: whether that may be missing."""
     for name, column in _columns(X):
-        held = _not_a_number(np.asarray(column))
+        cells = np.asarray(column)
+        row, held = _not_a_number(cells, missing)
+        if row is not None and _is_missing(cells[row]):
+            raise ValueError(
+                "X contains NaN or masked values, which are missing values: column "
+                f'{name!r} holds {held}; fit with missing="drop" to leave out such rows, or with '
+                'missing="median" to put the median of the column in their place'
+            )
         if held:
             raise ValueError(
                 f"X: column {name!r} holds {held}; only finite numbers can be used: leave out the "
@@ -178,24 +202,38 @@ def _refuse_cells(X: Any) -> None:
 
 
 def _columns(X: Any) -> Iterable[tuple[object, Any]]:
-    """Return the columns of a pandas or polars DataFrame with their names; none of other data."""
+    """Return the columns of a pandas or polars DataFrame with their names.
+
+    Of an array with NaN those that have any, by number; none of other data.
+    """
     if hasattr(X, "iter_columns"):
         return zip(X.columns, X.iter_columns(), strict=True)
+    if isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind == "f":
+        return [(int(j), X[:, j]) for j in np.flatnonzero(np.isnan(X).any(axis=0))]
     return X.items() if hasattr(X, "iloc") and hasattr(X, "columns") else ()
 
 
-def _not_a_number(cells: NDArray[Any]) -> str | None:
-    """Say what in a column is not a finite number, and in which row; None where all are."""
+def _is_missing(cell: Any) -> bool:
+    """Tell NaN, None and the NA of pandas, which is not imported for it, from other cells."""
+    if cell is None or type(cell).__name__ == "NAType":
+        return True
+    return isinstance(cell, float | np.floating) and bool(np.isnan(cell))
+
+
+def _not_a_number(cells: NDArray[Any], missing: bool) -> tuple[int | None, str | None]:
+    """Return the row of what in a column is not a finite number, and what it is in words."""
     if cells.dtype.kind in "mM":
-        return "dates or time spans"
+        return None, "dates or time spans"
     for row, cell in enumerate(cells.tolist()):
+        if missing and _is_missing(cell):
+            continue
         try:
             finite = math.isfinite(float(cell))
         except (ValueError, TypeError):
             finite = False
         if not finite:
-            return f"{cell!r} in row {row}"
-    return None
+            return row, f"{cell!r} in row {row}"
+    return None, None
 
 
 def _refuse_masked(values: Any, name: str) -> None:

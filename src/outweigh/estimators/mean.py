@@ -232,6 +232,7 @@ class RobustMean(MeanEstimator):
         contamination: float | str = "auto",
         scale: str | ArrayLike | None = "auto",
         covariance: object = "auto",
+        missing: str | None = None,
         solver: str = "polyak",
         max_iter: int = 300,
         subsample: int | None = 1_000_000,
@@ -241,6 +242,7 @@ class RobustMean(MeanEstimator):
         self.contamination = contamination
         self.scale = scale
         self.covariance = covariance
+        self.missing = missing
         self.solver = solver
         self.max_iter = max_iter
         self.subsample = subsample
@@ -381,6 +383,7 @@ class RobustSparseMean(MeanEstimator):
         contamination: float | str = "auto",
         scale: str | ArrayLike | None = "auto",
         covariance: object = "auto",
+        missing: str | None = None,
         solver: str = "polyak",
         max_iter: int = 300,
         subsample: int | None = 1_000_000,
@@ -391,6 +394,7 @@ class RobustSparseMean(MeanEstimator):
         self.contamination = contamination
         self.scale = scale
         self.covariance = covariance
+        self.missing = missing
         self.solver = solver
         self.max_iter = max_iter
         self.subsample = subsample

@@ -29,6 +29,7 @@ COMMON: dict[str, Any] = {
     ],
     "scale": [StrOptions({"auto", "mad"}), "array-like", None],
     "covariance": [StrOptions({"auto"}), "array-like", HasMethods(["fit"]), None],
+    "missing": [StrOptions({"drop", "median"}), None],
     "solver": [StrOptions({*SOLVERS, "paper"})],
     "max_iter": [Interval(Integral, 1, None, closed="left")],
     # Among fewer rows than ten no outlier is ever looked for, unless the share is given.
@@ -74,7 +75,12 @@ covariance : "auto", array of shape (n_features, n_features), fitted estimator o
         estimator with ``covariance_`` fitted on rows that you trust, is taken for known: the
         default scale is then its diagonal; with another scale only its correlations are used.""",
     "search_parameters": """\
-solver : {"polyak", "backtracking", "mirror", "paper"}, default="polyak"
+missing : {"drop", "median"} or None, default=None
+        What to do with missing values: NaN, masked values, None or ``pandas.NA`` in a DataFrame.
+        None refuses them. "drop" fits without the rows that have any, as if their sample weight
+        were 0; "median" puts the median of the column in their place. Either way new rows are
+        scored with the medians of the fit in place of what is missing. For dense rows in memory.
+    solver : {"polyak", "backtracking", "mirror", "paper"}, default="polyak"
         "polyak" steps toward the level of clean data, "backtracking" halves steps that fail,
         "mirror" is entropic mirror descent. "paper" is the algorithm of the paper and nothing
         else: its constant step on all features of X as it is, to the end of `max_iter`; it needs a

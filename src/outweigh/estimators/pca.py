@@ -370,6 +370,7 @@ class RobustPCA(ComponentsEstimator):
         scale: str | ArrayLike | None = None,
         covariance: object = "auto",
         assume_centered: bool = False,
+        missing: str | None = None,
         solver: str = "polyak",
         max_iter: int = 300,
         subsample: int | None = 1_000_000,
@@ -381,6 +382,7 @@ class RobustPCA(ComponentsEstimator):
         self.scale = scale
         self.covariance = covariance
         self.assume_centered = assume_centered
+        self.missing = missing
         self.solver = solver
         self.max_iter = max_iter
         self.subsample = subsample
@@ -469,6 +471,7 @@ class RobustSparsePCA(ComponentsEstimator):
         scale: str | ArrayLike | None = None,
         covariance: object = "auto",
         assume_centered: bool = False,
+        missing: str | None = None,
         solver: str = "polyak",
         max_iter: int = 300,
         subsample: int | None = 1_000_000,
@@ -481,6 +484,7 @@ class RobustSparsePCA(ComponentsEstimator):
         self.scale = scale
         self.covariance = covariance
         self.assume_centered = assume_centered
+        self.missing = missing
         self.solver = solver
         self.max_iter = max_iter
         self.subsample = subsample

@@ -54,12 +54,13 @@ __all__ = ["ModelFileError", "load_model", "save_model"]
 FORMAT, SCHEMA = "outweigh model", 3
 
 # All that a file holds of a fit: by the name of each attribute the axes of an array (n rows, s rows
-# of the sample, d features, k components, m nonzero entries, p pruned rows), which must agree with
-# each other, or "" for what is not an array. A change here is a change of SCHEMA.
+# of the sample, d features, k components, m nonzero entries, p pruned rows, i incomplete rows),
+# which must agree with each other, or "" for what is not an array. A change here is a change of
+# SCHEMA.
 _FIT = """
     n_features_in_: _n_rows: scale_:d subsample_:s _weights_of_sample:s _allowance: certificate_:
     contamination_: contamination_bound_: objective_: noise_floor_: n_iter_: trace_: offset_:
-    _trusted_from:"""
+    _trusted_from: _medians:d _incomplete:i"""
 _MEAN = _FIT + " location_:d _score: _pruned:p"
 _PCA = f"""{_FIT} mean_:d components_:kd explained_variance_:k explained_variance_ratio_:k
     noise_variance_: _score: _distances: score_cutoff_: orthogonal_cutoff_:"""

@@ -102,7 +102,7 @@ def open_table(
     *,
     columns: Sequence[str] | None = None,
     id_column: str | None = None,
-    drop_missing: bool = False,
+    missing: str | None = None,
     delimiter: str | None = None,
     decimal: str = ".",
     min_rows: int = 2,
@@ -114,7 +114,7 @@ def open_table(
     source : str
         CSV, TSV or Parquet files, also many (``part-*.parquet``) and remote (``s3://...``); a
         ``.npy`` file; a ``.zarr`` folder; or ``file.h5::dataset``.
-    columns, id_column, drop_missing, delimiter, decimal, min_rows
+    columns, id_column, missing, delimiter, decimal, min_rows
         As in `read_table`.
 
     Returns
@@ -134,7 +134,7 @@ def open_table(
             found = _from_array(_array(source))
         else:
             found = _from_frame(_frame(source, delimiter, decimal, id_column))
-        return table_from(found, source, Wanted(columns, id_column, drop_missing, min_rows))
+        return table_from(found, source, Wanted(columns, id_column, missing, min_rows))
     except DataError:
         raise
     except (OSError, EOFError, ValueError, RuntimeError) as error:

@@ -61,7 +61,7 @@ def read_table(
     *,
     columns: Sequence[str] | None = None,
     id_column: str | None = None,
-    drop_missing: bool = False,
+    missing: str | None = None,
     delimiter: str | None = None,
     decimal: str = ".",
     max_gigabytes: float = MAX_GIGABYTES,
@@ -79,8 +79,9 @@ def read_table(
     id_column : str, optional
         The column that names the rows. A first column of distinct values called id or index is
         taken by default.
-    drop_missing : bool, default=False
-        Leave rows with missing values out instead of refusing them.
+    missing : {"drop", "median"} or None, default=None
+        None refuses rows with missing or infinite values, "drop" leaves them out, "median" returns
+        them with NaN, for an estimator with this parameter to fill in.
     delimiter : str, optional
         Between the cells of a text file; a tab for .tsv and a comma for others by default.
     decimal : {".", ","}, default="."
@@ -110,7 +111,7 @@ def read_table(
     (['mass'], ['a', 'b'], [('note', "text, such as 'good'")])
     """
     name, limit = str(source), max_gigabytes * 1e9
-    wanted = Wanted(columns, id_column, drop_missing, min_rows)
+    wanted = Wanted(columns, id_column, missing, min_rows)
     kind = "a table"
     try:
         with _opened(name, limit) as file:

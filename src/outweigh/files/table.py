@@ -71,7 +71,7 @@ class Wanted(NamedTuple):
 
     columns: Sequence[str] | None
     id_column: str | None
-    drop_missing: bool
+    missing: str | None
     min_rows: int
 
 
@@ -119,8 +119,12 @@ def table_from(found: Found, source: str, wanted: Wanted) -> Table:
     numbered = labels is None
     labels = labels or [str(number) for number in range(1, bad.size + 1)]
     if bad.any():
-        if not wanted.drop_missing:
+        if wanted.missing is None:
             raise DataError(f"{source}: {_missing(bad, holes, labels, chosen)}")
+        if wanted.missing == "median":
+            # For the estimator to fill in.
+            values = np.where(holes, np.nan, values)
+            bad = np.zeros_like(bad)
         values = values[~bad]
         labels = [label for label, left in zip(labels, bad, strict=True) if not left]
     if len(labels) < wanted.min_rows:
@@ -159,7 +163,7 @@ def _numeric(
 def _missing(bad: NDArray[np.bool_], holes: Any, labels: list[str], columns: list[str]) -> str:
     rows = np.flatnonzero(bad)
     shown = ", ".join(labels[i] for i in rows[:NAMED]) + (", ..." if rows.size > NAMED else "")
-    hint = "leave them out with --drop-missing"
+    hint = "leave them out with --missing drop, or fill in medians with --missing median"
     shares = np.asarray(holes.mean(axis=0))
     worst = int(np.argmax(shares))
     if shares[worst] > 0.2:

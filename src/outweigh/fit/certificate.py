@@ -67,6 +67,8 @@ class Certificate:
     far, apart : float
         Shares of the rows, in elliptical noise: farther out than clean rows of this covariance, and
         in groups that stand apart from the others.
+    left_out, filled : int
+        Rows with missing values that had no part in the fit, or had medians put in their place.
     support_level : float
         On the features of a sparse answer alone, the spectral norm over the level of clean rows
         there; 0 where nobody looked.
@@ -84,6 +86,8 @@ class Certificate:
     noise: str = "white"
     far: float = 0.0
     apart: float = 0.0
+    left_out: int = 0
+    filled: int = 0
     support_level: float = 0.0
     moreau: Moreau | None = None
 
@@ -108,6 +112,14 @@ class Certificate:
     @property
     def verdict(self) -> str:
         """One sentence for a person."""
+        said = self._judgement
+        for n, how in (self.left_out, "left out"), (self.filled, "filled in with medians"):
+            if n:
+                said += f"; {n:,} {'row was' if n == 1 else 'rows were'} {how} for missing values"
+        return said
+
+    @property
+    def _judgement(self) -> str:
         if self.noise == "other":
             return (
                 "the noise is not white, nor as `covariance` says, or there are too few rows or "
