@@ -257,7 +257,12 @@ def test_assume_centered_subtracts_nothing(sample) -> None:
 def test_the_plain_algorithm_of_the_paper_lowers_its_objective(estimator, sample) -> None:
     options = {"n_nonzero": 5} if estimator is RobustSparsePCA else {}
     est = estimator(
-        **options, contamination=0.1, solver="paper", assume_centered=True, max_iter=20
+        **options,
+        contamination=0.1,
+        covariance=None,
+        solver="paper",
+        assume_centered=True,
+        max_iter=20,
     ).fit(sample.X)
     assert est.objective_ < est.trace_[0].value
     assert est.weights_.max() <= 1.0 / (0.9 * 1500) + 1e-12

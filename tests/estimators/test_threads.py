@@ -47,7 +47,13 @@ def test_rounding_does_not_grow_in_a_long_descent(seed: int) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         # Of the solvers this one goes on to the end, whatever it reaches.
-        options = {"contamination": 0.2, "solver": "paper", "scale": None, "max_iter": 300}
+        options = {
+            "contamination": 0.2,
+            "solver": "paper",
+            "scale": None,
+            "covariance": None,
+            "max_iter": 300,
+        }
         counted = RobustSparseMean(4, **options).fit(X, sample_weight=times)
         repeated = RobustSparseMean(4, **options).fit(X.repeat(times, axis=0))
     assert counted.n_iter_ == 300

@@ -67,6 +67,8 @@ class Certificate:
     far, apart : float
         Shares of the rows, in elliptical noise: farther out than clean rows of this covariance, and
         in groups that stand apart from the others.
+    spared : float
+        The share of such rows that were kept, because contamination allows no more.
     left_out, filled : int
         Rows with missing values that had no part in the fit, or had medians put in their place.
     support_level : float
@@ -86,6 +88,7 @@ class Certificate:
     noise: str = "white"
     far: float = 0.0
     apart: float = 0.0
+    spared: float = 0.0
     left_out: int = 0
     filled: int = 0
     support_level: float = 0.0
@@ -105,7 +108,7 @@ class Certificate:
         and no far ones kept for want of a larger contamination.
         """
         if self.noise == "elliptical":
-            return self.removed <= _MUCH and not self._keeps_far
+            return self.removed <= _MUCH and self.spared == 0.0
         at_level = self.objective <= self.noise_floor.clean and self.support_level <= 1.0
         return self.noise != "other" and at_level
 
@@ -146,12 +149,8 @@ class Certificate:
         return f"stalled above the clean level, at {self.ratio:.2f} times it: {advice}"
 
     @property
-    def _keeps_far(self) -> bool:
-        return self.far > self.removed + 1e-9
-
-    @property
     def _elliptical_verdict(self) -> str:
-        if self.apart >= _SECOND_GROUP:
+        if self.apart >= _SECOND_GROUP and self.spared == 0.0:
             return (
                 f"two groups: {self.apart:.0%} of the rows stand apart from the others and have no "
                 "part in the mean; both groups may be genuine, so look at them first"
@@ -168,7 +167,7 @@ class Certificate:
         )
         if self.clean:
             return found
-        if self._keeps_far:
+        if self.spared > 0.0:
             return f"{found}; contamination allows no more: raise it, or look at them (explain)"
         return f"{found}; that is more than a tenth: look at these rows (explain) before you go on"
 

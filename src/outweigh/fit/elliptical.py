@@ -85,7 +85,9 @@ class Elliptical:
     far : float
         The share of the rows that are beyond the limit.
     apart : float
-        The share of the rows in groups that stood apart at first, distrusted or not.
+        The share of the rows in groups that stand apart.
+    spared : float
+        The share of the rows that are far or apart but kept: no more may be distrusted.
     """
 
     columns: Indices
@@ -98,6 +100,7 @@ class Elliptical:
     severity: Array
     far: float
     apart: float
+    spared: float
 
     def in_units(self, scale: Array) -> Elliptical:
         """Return the same judgement of rows that are `scale` times as large."""
@@ -128,12 +131,13 @@ def judge_rows(X: Array, sample_weight: Array, bound: float, tuning: Tuning) -> 
         return _Judgement(form.apply(X), sample_weight, bound, tuning).judge(columns, form, [])
     X = X[:, columns]
     form = marginals(X, sample_weight, everything, straighten=False)
-    apart = set_apart(form.apply(X), sample_weight, bound, tuning)
+    most = max(bound, tuning.loose_bound)
+    apart = set_apart(form.apply(X), sample_weight, most, tuning)
     # Skewness is read off the bulk alone: a group at one side would look like it.
     bent = marginals(X, sample_weight, ~np.any(apart, axis=0) if apart else everything)
     if np.any(bent.g):
         form = bent
-        apart = set_apart(form.apply(X), sample_weight, bound, tuning)
+        apart = set_apart(form.apply(X), sample_weight, most, tuning)
     return _Judgement(form.apply(X), sample_weight, bound, tuning).judge(columns, form, apart)
 
 
@@ -141,7 +145,9 @@ class _Judgement:
     """The steps from groups that may stand apart to a verdict on every row."""
 
     def __init__(self, Z: Array, weight: Array, bound: float, tuning: Tuning) -> None:
-        self.weight, self.bound, self.tuning = weight, bound, tuning
+        # As many are looked for as there may be at all, however few may be distrusted.
+        self.weight, self.allowed, self.tuning = weight, bound, tuning
+        self.bound = max(bound, tuning.loose_bound)
         self.n, self.d = float(weight.sum()), Z.shape[1]
         self.shrink = self.n < tuning.rows_per_feature * self.d
         # Of all clean rows of a table, none is beyond the cut in 19 of 20 tables.
@@ -153,7 +159,7 @@ class _Judgement:
         # The shape of the radial law, where the first look at the core or all rows told it.
         self.shape: RadialLaw | None = None
         self.gaussian = False
-        if self.d > len(Z):
+        if self.d > self.n:
             self.basis = principal_axes(Z, weight)[1].T
             Z = Z @ self.basis.T
         self.Z = Z
@@ -176,6 +182,7 @@ class _Judgement:
         # More than half of the rows may be equal: then there is no distance but zero.
         limit = max(limit, float(np.finfo(np.float64).eps) * float(squared.max()), _TINY)
         severity = np.maximum(squared / limit, 2.0 * chance)
+        wrong = clean < 0.5
         clean = self.at_most(clean, severity)
         return Elliptical(
             columns,
@@ -185,23 +192,25 @@ class _Judgement:
             limit,
             groups,
             clean,
-            np.where(clean < 0.5, np.maximum(severity, 1.0), np.minimum(severity, 1.0)),
+            np.where(clean < 0.5, np.maximum(severity, 1.0), severity),
             float(self.weight[(squared > limit) & (chance < 0.5)].sum() / self.n),
             float(self.weight[chance >= 0.5].sum() / self.n),
+            float(self.weight[wrong & (clean >= 0.5)].sum() / self.n),
         )
 
     def at_most(self, clean: Array, severity: Array) -> Array:
-        """Return the same with no more distrusted than the bound allows."""
-        if self.removed(clean) <= self.bound:
+        """Return the same with no more weight taken than is allowed: from the worst rows only."""
+        room = self.allowed * self.n * (1.0 + 1e-9)
+        if self.weight @ (1.0 - clean) <= room:
             return clean
         wrong = np.flatnonzero(clean < 0.5)
         order = wrong[np.argsort(-severity[wrong], kind="stable")]
-        allowed = np.cumsum(self.weight[order]) <= self.bound * self.n * (1.0 + 1e-9)
+        fits = np.cumsum(self.weight[order]) <= room
         # Equal rows go together.
-        allowed &= severity[order] > severity[order[~allowed]].max(initial=-np.inf)
-        clean = clean.copy()
-        clean[order[~allowed]] = 1.0
-        return clean
+        fits &= severity[order] > severity[order[~fits]].max(initial=-np.inf)
+        least = np.ones_like(clean)
+        least[order[fits]] = clean[order[fits]]
+        return least
 
     def removed(self, clean: Array) -> float:
         return float(self.weight[clean < 0.5].sum() / self.n)

@@ -47,7 +47,7 @@ class RadialLaw:
 
     def at_median(self, median: float) -> RadialLaw:
         """Return the law of the same shape with another median."""
-        return RadialLaw(median / float(fdtri(self.k, self.nu, 0.5)), self.k, self.nu)
+        return RadialLaw(max(median, _TINY) / float(fdtri(self.k, self.nu, 0.5)), self.k, self.nu)
 
 
 def radial_law(

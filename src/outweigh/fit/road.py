@@ -98,7 +98,8 @@ def fit(
     if task.n_components and not (settings.is_white or looks_white(noise, task, settings)):
         return fit_by_volume(noise, task, settings)
     may_correlate = settings.find_covariance and not task.n_components
-    if may_correlate and is_correlated(noise, settings.tuning):
+    shape = may_correlate and has_shape(noise, settings.tuning)
+    if shape and is_correlated(noise, settings.tuning):
         return fit_elliptical(noise, task, settings)
     counts = _first_counts(noise, task, settings)
     risen = False
@@ -114,27 +115,35 @@ def fit(
             break
         counts = counted
         noise = noise if factor is None else noise.rescaled(factor)
-    may_correlate = may_correlate and not _explained(solution, 1.0)
-    if may_correlate and has_shape(noise, settings.tuning):
+    if may_correlate and not _explained(solution, shape, settings.tuning):
         shaped = fit_elliptical(noise, task, settings)
         # A group that the shape does not show is there all the same if the rest is nearly clean.
-        nearly = _explained(solution, settings.tuning.correlated)
-        if not nearly or shaped.certificate.apart > 0.0:
+        if not (solution.found.weights.groups and _nearly_clean(solution, settings.tuning)) or (
+            shaped.certificate.apart > 0.0
+        ):
             return shaped
     return _finished(solution, task, counts, settings)
 
 
-def _explained(solution: _Solution, room: float) -> bool:
+def _explained(solution: _Solution, shape: bool, tuning: Tuning) -> bool:
     """Tell whether white noise explains the rows, with the outliers that were found in it.
 
-    Not where rows were removed that no group of outliers accounts for, as they would be of
-    correlated rows; nor where those that are left are beyond `room` times the clean level.
+    Rows that are left must be clean, and rows that were removed in a group of outliers: those of
+    correlated rows are in none. Where rows have no shape that would tell otherwise, nearly clean
+    ones will do.
     """
-    found, weights = solution.found, solution.found.weights
-    if weights.moved and not weights.groups:
-        return False
-    level = solution.problem.floor(weights.values).clean
-    return found.status is not Status.STALLED or (room > 1.0 and found.value <= room * level)
+    if not shape:
+        return _nearly_clean(solution, tuning)
+    found = solution.found
+    grouped = bool(found.weights.groups) or not found.weights.moved
+    return grouped and found.status is not Status.STALLED
+
+
+def _nearly_clean(solution: _Solution, tuning: Tuning) -> bool:
+    """Tell whether what is left is not far above the clean level, though it may have stalled."""
+    found = solution.found
+    level = solution.problem.floor(found.weights.values).clean
+    return found.status is not Status.STALLED or found.value <= tuning.correlated * level
 
 
 class _Attempt:

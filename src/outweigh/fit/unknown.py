@@ -93,6 +93,7 @@ def fit_elliptical(noise: Noise, task: Task, settings: Settings) -> Fit:
         noise="elliptical",
         far=judged.far,
         apart=judged.apart,
+        spared=judged.spared,
     )
     if not certificate.clean:
         found = replace(found, status=Status.STATIONARY)
