@@ -394,7 +394,8 @@ def test_the_client_holds_less_than_a_number_for_each_row() -> None:
     def lazily(count: int) -> Any:
         return da.map_blocks(block, chunks=((20_000,) * count, (d,)), dtype=np.float64)
 
-    X, model = lazily(n // 20_000), RobustMean(subsample=size, contamination=0.1)
+    X = lazily(n // 20_000)
+    model = RobustMean(subsample=size, contamination=0.1, scale=None, covariance=None)
     with configured():
         # What is imported or remembered on the way is not to be counted.
         model.fit(lazily(2))

@@ -165,7 +165,7 @@ def test_a_fit_runs_on_the_cluster_at_an_address(tmp_path: Path) -> None:
     distributed = pytest.importorskip("distributed")
     out = tmp_path / "r.json"
     with distributed.LocalCluster(
-        n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None
+        n_workers=1, threads_per_worker=1, processes=False, dashboard_address=":0"
     ) as cluster:
         address = cluster.scheduler_address
         path = saved(tmp_path, "parts")

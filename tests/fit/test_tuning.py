@@ -49,4 +49,4 @@ def test_all_four_estimators_are_tuned_alike(estimator: type) -> None:
 
 def test_numbers_cannot_be_changed_by_accident() -> None:
     with pytest.raises(dataclasses.FrozenInstanceError):
-        TUNING.near = 2.0  # type: ignore[misc]
+        TUNING.slow = 2.0  # type: ignore[misc]

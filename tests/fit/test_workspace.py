@@ -22,7 +22,7 @@ from outweigh.samples import ArrayMoment, DenseSamples
 Array = NDArray[np.float64]
 
 N, D, K, EPS = 1500, 140, 3, 0.1
-SPARE = TUNING.spare_directions
+SPARE = 1
 DOMAIN = CappedSimplex.from_contamination(N, EPS)
 UNIFORM = np.full(N, 1.0 / N)
 

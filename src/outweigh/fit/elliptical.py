@@ -131,7 +131,9 @@ def judge_rows(X: Array, sample_weight: Array, bound: float, tuning: Tuning) -> 
         return _Judgement(form.apply(X), sample_weight, bound, tuning).judge(columns, form, [])
     X = X[:, columns]
     form = marginals(X, sample_weight, everything, straighten=False)
-    most = max(bound, tuning.loose_bound)
+    # As many are looked for as there may be at all, however few may be distrusted; none where no
+    # row may be wrong.
+    most = max(bound, tuning.loose_bound) if bound > 0.0 else 0.0
     apart = set_apart(form.apply(X), sample_weight, most, tuning)
     # Skewness is read off the bulk alone: a group at one side would look like it.
     bent = marginals(X, sample_weight, ~np.any(apart, axis=0) if apart else everything)
@@ -379,7 +381,7 @@ class _Judgement:
         clean = np.ones(len(far))
         groups: list[SecondGroup] = []
         candidates = [group & ~far for group in apart]
-        candidates = [group for group in candidates if group.sum() >= 3]
+        candidates = [group for group in candidates if self.weight[group].sum() >= 3.0]
         others = np.any(candidates, axis=0) if candidates else far
         for group in candidates:
             bulk = ~far & ~others
@@ -429,7 +431,7 @@ class _Judgement:
                     gain,
                 )
                 best = (placed, chance)
-            if np.array_equal(new, group) or new.sum() < 3:
+            if np.array_equal(new, group) or self.weight[new].sum() < 3.0:
                 break
             if self.weight[new].sum() > self.n / 2.0:
                 break

@@ -243,7 +243,7 @@ def _pull(Y: Array, weight: Array, degrees: float) -> Array:
     # Half of the rows may be equal.
     middle = weighted_quantile(squared, weight, [0.5])[0] or weight @ squared / weight.sum()
     radius = middle * chdtri(degrees, 0.01) / chdtri(degrees, 0.5)
-    return np.asarray(np.sqrt(np.minimum(1.0, radius / np.maximum(squared, _TINY))))
+    return np.asarray(np.sqrt(np.minimum(radius, squared) / np.maximum(squared, _TINY)))
 
 
 def _whitener(Y: Array, share: Array) -> tuple[Array, float]:
@@ -273,7 +273,7 @@ def _some_rows(Y: Array, weight: Array, count: int) -> tuple[Indices, Array]:
 
 def valley(y: Array, weight: Array, minor: NDArray[np.bool_]) -> float:
     """Return the least density between two groups over the lower of the densities at them."""
-    if min(minor.sum(), (~minor).sum()) < 3:
+    if min(weight[minor].sum(), weight[~minor].sum()) < 3.0:
         return 1.0
     means, deviations = [], []
     for group in (minor, ~minor):

@@ -66,11 +66,12 @@ def fit_elliptical(noise: Noise, task: Task, settings: Settings) -> Fit:
         judged = judge_rows(rows, weight, settings.bound, settings.tuning)
     judged = replace(judged, columns=columns[judged.columns])
     score = EllipticalScore.of(noise.standardizer, judged)
-    if len(weight) == n:
-        clean, scores = judged.clean, -judged.severity
-    else:
-        scores = noise.rows.map(score)
+    clean, scores = judged.clean, -judged.severity
+    if len(weight) < n:
         clean = noise.rows.map(score.clean)
+    if len(weight) < n or judged.spared > 0.0:
+        # Where some of those to be distrusted are spared, as new rows they rank otherwise.
+        scores = noise.rows.map(score)
     values = noise.sample_weight * clean
     kept = float(values.sum() / noise.sample_weight.sum())
     values /= values.sum()
