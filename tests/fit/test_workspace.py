@@ -22,7 +22,6 @@ from outweigh.samples import ArrayMoment, DenseSamples
 Array = NDArray[np.float64]
 
 N, D, K, EPS = 1500, 140, 3, 0.1
-SPARE = 1
 DOMAIN = CappedSimplex.from_contamination(N, EPS)
 UNIFORM = np.full(N, 1.0 / N)
 
@@ -145,16 +144,15 @@ def leading(matrix: Array, level: float) -> tuple[Array, int] | None:
     return space._leading(np.full(n, 1.0 / n))
 
 
-@pytest.mark.parametrize("count", [3 + SPARE, 12, 13])
+@pytest.mark.parametrize("count", [4, 5])
 def test_the_directions_end_where_eigenvalues_have_their_widest_gap(count: int) -> None:
-    # At most a third of 40 directions, and one: the last of which only tells the last gap.
     found = leading(spectrum_with_a_gap_after(count), 1.5)
     assert found is not None
     assert (found[0].shape[1], found[1]) == (count, 3)
 
 
 def test_more_directions_than_allowed_are_none_at_all() -> None:
-    values = np.r_[np.full(9, 3.0), np.linspace(1.0, 0.1, 31)]
+    values = np.r_[np.full(13, 3.0), np.linspace(1.0, 0.1, 27)]
     assert leading(np.diag(values), 1.5) is None
 
 
