@@ -18,25 +18,25 @@ from outweigh.fit.tuning import TUNING
 EPS = 0.1
 N, D, K = 2000, 200, 10
 SOLVERS = ("polyak", "mirror", "backtracking", "paper")
-WITHOUT_CUTS = replace(TUNING, cut_rounds=0)
+WITHOUT_GROUPS = replace(TUNING, groups=0)
 
 
 class Sparse(RobustSparseMean):
     """The sparse mean that ends with its descent, on the features that carry the evidence."""
 
-    _tuning = WITHOUT_CUTS
+    _tuning = WITHOUT_GROUPS
 
 
 class SparseOnAll(RobustSparseMean):
     """The same on all features."""
 
-    _tuning = replace(WITHOUT_CUTS, fewest_columns=D)
+    _tuning = replace(WITHOUT_GROUPS, fewest_columns=D)
 
 
 class Dense(RobustMean):
     """The dense mean that ends with its descent."""
 
-    _tuning = WITHOUT_CUTS
+    _tuning = WITHOUT_GROUPS
 
 
 SETTINGS = {
@@ -49,7 +49,7 @@ ADVERSARIES = ("wrong_support", "hidden_at_zero", "linear_hiding")
 
 
 def run_seed(setting: str, name: str, seed: int) -> dict[str, dict[str, float]]:
-    """Return what each solver did on one sample; cuts are left out."""
+    """Return what each solver did on one sample; no groups are looked for."""
     X = make(name, N, D, K, EPS, seed).X
     found: dict[str, dict[str, float]] = {}
     for solver in SOLVERS:

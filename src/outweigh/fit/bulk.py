@@ -10,13 +10,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from outweigh.fit.columns import weighted_quantile
+from outweigh.fit.columns import MAD_TO_SD, weighted_quantile
 from outweigh.fit.tuning import TUNING
 from outweigh.protocols import Array
 
 __all__ = ["column_bulks", "robust_scatter", "robust_variance"]
 
-_MAD_TO_SD = 1.4826
 _MAX_ITER = 300
 _COLUMN_STEPS = 5
 _RTOL = 1e-11
@@ -112,8 +111,7 @@ def _sign_scatter(away: Array, share: Array) -> Array:
     signs = away / np.where(length > 0, length, 1.0)[:, None]
     axes = np.linalg.eigh((signs * share[:, None]).T @ signs)[1]
     deviations = [
-        _MAD_TO_SD * weighted_quantile(np.abs(column), share, [0.5])[0]
-        for column in (away @ axes).T
+        MAD_TO_SD * weighted_quantile(np.abs(column), share, [0.5])[0] for column in (away @ axes).T
     ]
     return np.asarray((axes * np.square(deviations)) @ axes.T)
 

@@ -8,10 +8,10 @@ from scipy.special import ndtri
 
 from outweigh.protocols import Array
 
-__all__ = ["RankedColumns", "column_quantiles", "largest_of", "weighted_quantile"]
+__all__ = ["MAD_TO_SD", "RankedColumns", "column_quantiles", "largest_of", "weighted_quantile"]
 
 # Of a Gaussian: one over the upper quartile.
-_MAD_TO_SD = 1.4826
+MAD_TO_SD = 1.4826
 _TINY = 1e-300
 
 
@@ -99,7 +99,7 @@ class RankedColumns:
                     for a, w in zip(np.abs(self._ranked - centre), weight, strict=True)
                 ]
             )
-        scale = _MAD_TO_SD * robust
+        scale = MAD_TO_SD * robust
         for j in np.flatnonzero(self.has_few_values()).tolist():
             most = np.finfo(float).max
             with np.errstate(over="ignore"):

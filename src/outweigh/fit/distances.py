@@ -10,7 +10,7 @@ from scipy.special import ndtri
 from scipy.stats import chi2
 from scipy.stats import f as f_law
 
-from outweigh.fit.columns import weighted_quantile
+from outweigh.fit.columns import MAD_TO_SD, weighted_quantile
 from outweigh.fit.noise import Standardizer
 from outweigh.protocols import Array, Samples
 from outweigh.samples import DenseSamples
@@ -19,7 +19,6 @@ from outweigh.samples.dense import INFINITE
 __all__ = ["DistanceScore", "Distances", "distances_for"]
 
 _LEVEL = 0.975
-_MAD_TO_SD = 1.4826
 _TINY = 1e-12
 _LEAST = 1e-300
 
@@ -157,7 +156,7 @@ def distances_for(
 def _orthogonal_cutoff(distances: Array, weights: Array) -> float:
     power = distances ** (2.0 / 3.0)
     middle = float(weighted_quantile(power, weights, [0.5])[0])
-    spread = _MAD_TO_SD * float(weighted_quantile(np.abs(power - middle), weights, [0.5])[0])
+    spread = MAD_TO_SD * float(weighted_quantile(np.abs(power - middle), weights, [0.5])[0])
     cutoff = (middle + spread * float(ndtri(_LEVEL))) ** 1.5
     largest = float(distances.max(initial=0.0))
     return float(max(cutoff, _TINY * largest, np.finfo(float).tiny))

@@ -13,11 +13,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, gammaln, log_expit, ndtri
+from scipy.special import expit, log_expit, ndtri
 
-from outweigh.fit.columns import column_quantiles, weighted_quantile
+from outweigh.fit.columns import MAD_TO_SD, column_quantiles, weighted_quantile
 from outweigh.fit.groups import price_of_direction, principal_axes, set_apart, valley
 from outweigh.fit.marginals import Marginals, judged_columns, marginals
+from outweigh.fit.posterior import log_density
 from outweigh.fit.radial import RadialLaw, radial_law, second_group
 from outweigh.fit.scatter import Scatter
 from outweigh.fit.tuning import Tuning
@@ -28,7 +29,6 @@ __all__ = ["Elliptical", "SecondGroup", "judge_rows"]
 Mask = NDArray[np.bool_]
 _TINY = 1e-300
 _MANY = 1e6
-_MAD_TO_SD = 1.4826
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -304,7 +304,7 @@ class _Judgement:
             along = self.entries @ principal_axes(part, weight)[1]
             along -= column_quantiles(along[left], weight, [0.5])[0]
             spread = column_quantiles(np.abs(along[left]), weight, [0.5])[0]
-            variance = np.square(_MAD_TO_SD * spread)
+            variance = np.square(MAD_TO_SD * spread)
             variance = np.maximum(variance, 1e-12 * variance.max() + _TINY)
             if self.shrink:
                 variance = variance + self.d / self.n * variance.mean()
@@ -483,9 +483,5 @@ def _share_below(column: Array, share: Array) -> Array:
 
 
 def _log_density(y: Array, centre: float, spread: float, nu: float) -> Array:
-    """Return that of Student's t, or of a Gaussian for large nu, but for the common constant."""
-    z = np.square((y - centre) / spread)
-    if nu >= _MANY:
-        return np.asarray(-z / 2.0 - np.log(spread))
-    constant = gammaln((nu + 1.0) / 2.0) - gammaln(nu / 2.0) - np.log(nu / 2.0) / 2.0
-    return np.asarray(constant - (nu + 1.0) / 2.0 * np.log1p(z / nu) - np.log(spread))
+    """Return that of Student's t, or of a Gaussian for large nu."""
+    return log_density(y, centre, spread, nu if nu < _MANY else np.inf)

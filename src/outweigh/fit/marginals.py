@@ -14,13 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from outweigh.fit.columns import RankedColumns, column_quantiles
+from outweigh.fit.columns import MAD_TO_SD, RankedColumns, column_quantiles
 from outweigh.fit.tuning import Tuning
 from outweigh.protocols import Array, Indices
 
 __all__ = ["Marginals", "judged_columns", "marginals", "positive_spread"]
 
-_MAD_TO_SD = 1.4826
 _DECILE, _QUARTILE = float(ndtri(0.9)), float(ndtri(0.75))
 # Beyond this many deviations a straightened column goes on as a line: a logarithm would draw far
 # rows in. Three deviations hold all but 0.3 % of a Gaussian column.
@@ -123,7 +122,7 @@ def marginals(
 def positive_spread(X: Array, weight: Array, middle: Array) -> Array:
     """Return MAD x 1.48 of each column; the deviation where half of it is one value; or 1."""
     away = np.abs(X - middle)
-    spread = _MAD_TO_SD * column_quantiles(away, weight, [0.5])[0]
+    spread = MAD_TO_SD * column_quantiles(away, weight, [0.5])[0]
     # In units of the largest, whose square may be beyond floating point.
     largest = np.maximum(away.max(axis=0), _TINY)
     plain = largest * np.sqrt(weight @ np.square(away / largest) / weight.sum())

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import NotFittedError
 
 from outweigh.fit.bulk import column_bulks
-from outweigh.fit.columns import RankedColumns, largest_of, weighted_quantile
+from outweigh.fit.columns import MAD_TO_SD, RankedColumns, largest_of, weighted_quantile
 from outweigh.fit.tuning import Tuning
 from outweigh.protocols import Array, Indices, Samples
 from outweigh.samples import Rows
@@ -34,7 +34,6 @@ _TOO_LARGE = 1e70
 # Spreads whose squares, and sums of products of squares, are well within floating point.
 _SMALLEST_LEVEL, _LARGEST_LEVEL = 1e-70, 1e70
 _RANK_RTOL = 1e-10
-_MAD_TO_SD = 1.4826
 # Times 1/sqrt(n): the relative error of a median absolute deviation of Gaussian values.
 MAD_ERROR = 1.17
 
@@ -324,7 +323,7 @@ def pruning_radius_sq(
     distances = np.sqrt(squared_distances)
     middle = float(weighted_quantile(distances, sample_weight, [0.5])[0])
     deviation = float(weighted_quantile(np.abs(distances - middle), sample_weight, [0.5])[0])
-    by_bulk = middle + tuning.far * _MAD_TO_SD * deviation
+    by_bulk = middle + tuning.far * MAD_TO_SD * deviation
     return float(max(_noise_radius_sq(float(sample_weight.sum()), n_features), by_bulk**2))
 
 

@@ -33,7 +33,7 @@ from outweigh.optimise.capped_simplex import CappedSimplex
 from outweigh.protocols import Array, Samples
 from outweigh.samples.matrices import as_array
 
-__all__ = ["Group", "freedom_along", "groups_apart", "groups_spread"]
+__all__ = ["Group", "freedom_along", "groups_apart", "groups_spread", "log_density"]
 
 # Fewer rows have no law of their own.
 _FEWEST = 3.0
@@ -82,14 +82,14 @@ class Group:
 
     def log_odds(self, projected: Array) -> Array:
         """Return the log odds of each law of the outliers against the clean one, shape (m, n)."""
-        clean = _log_density(projected, self.centre, self.spread, self.freedom)
-        others = _log_density(projected, self.centres[:, None], self.spreads[:, None], np.inf)
+        clean = log_density(projected, self.centre, self.spread, self.freedom)
+        others = log_density(projected, self.centres[:, None], self.spreads[:, None], np.inf)
         odds = np.log(self.shares) - np.log1p(-self.shares.sum())
         return np.asarray(others - clean + odds[:, None])
 
     def log_likelihood(self, projected: Array) -> Array:
         """Return the log density of each row under all laws together."""
-        clean = _log_density(projected, self.centre, self.spread, self.freedom)
+        clean = log_density(projected, self.centre, self.spread, self.freedom)
         clean += np.log1p(-self.shares.sum())
         return np.asarray(clean + np.logaddexp(0.0, logsumexp(self.log_odds(projected), axis=0)))
 
@@ -495,10 +495,10 @@ def _one_law(y: Array, base: Array, freedom: float) -> Array:
         steady = base * (freedom + 1.0) / (freedom + ((y - centre) / spread) ** 2)
         centre = float(steady @ y) / float(steady.sum())
         spread = float(np.sqrt(steady @ (y - centre) ** 2))
-    return _log_density(y, centre, spread, freedom)
+    return log_density(y, centre, spread, freedom)
 
 
-def _log_density(y: Array, centre: float | Array, spread: float | Array, freedom: float) -> Array:
+def log_density(y: Array, centre: float | Array, spread: float | Array, freedom: float) -> Array:
     """Return the log density of a t law, or of a Gaussian where the freedom is infinite."""
     z = (y - centre) / spread
     if not np.isfinite(freedom):

@@ -22,7 +22,7 @@ from scipy.special import betaln, fdtrc, fdtri, log_expit
 from outweigh.fit.columns import weighted_quantile
 from outweigh.protocols import Array
 
-__all__ = ["RadialLaw", "SecondGroup", "radial_law", "second_group"]
+__all__ = ["FarGroup", "RadialLaw", "radial_law", "second_group"]
 
 _TINY = 1e-300
 _MANY = 1e6
@@ -78,7 +78,7 @@ def radial_law(
 
 
 @dataclass(frozen=True, slots=True)
-class SecondGroup:
+class FarGroup:
     """Whether far rows are a group of their own or the tail of one law.
 
     Attributes
@@ -98,7 +98,7 @@ class SecondGroup:
 
 def second_group(
     squared: Array, weight: Array, far: NDArray[np.bool_], law: RadialLaw, n_features: int
-) -> SecondGroup:
+) -> FarGroup:
     """Compare one radial law with two, both fitted to all distances.
 
     x = log D of one law F(k, nu) times a scale, and the same mixed with a Gaussian group of x.
@@ -153,4 +153,4 @@ def second_group(
     group = -0.5 * ((x - pair.x[4]) / spread) ** 2 - np.log(spread * np.sqrt(2.0 * np.pi))
     more = log_expit(pair.x[3]) + group > log_expit(-pair.x[3]) + log_f(pair.x)
     parting = float(np.exp(x[int(np.argmax(more))])) if more.any() else np.inf
-    return SecondGroup(float(alone.fun - pair.fun), one_alone, parting)
+    return FarGroup(float(alone.fun - pair.fun), one_alone, parting)

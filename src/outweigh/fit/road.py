@@ -30,7 +30,7 @@ from outweigh.fit.score import score_rows
 from outweigh.fit.search import Found, Search, Weights
 from outweigh.fit.task import Settings, Task
 from outweigh.fit.tuning import Tuning
-from outweigh.fit.unknown import fit_elliptical, has_shape, is_correlated
+from outweigh.fit.unknown import first_impression, fit_elliptical
 from outweigh.fit.volume import fit_by_volume, looks_white
 from outweigh.fit.workspace import Everything, Part, Workspace, coordinates, workspace_for
 from outweigh.norms import KyFan
@@ -98,9 +98,11 @@ def fit(
     if task.n_components and not (settings.is_white or looks_white(noise, task, settings)):
         return fit_by_volume(noise, task, settings)
     may_correlate = settings.find_covariance and not task.n_components
-    shape = may_correlate and has_shape(noise, settings.tuning)
-    if shape and is_correlated(noise, settings.tuning):
-        return fit_elliptical(noise, task, settings)
+    shape = False
+    if may_correlate:
+        shape, correlated = first_impression(noise, settings.tuning)
+        if correlated:
+            return fit_elliptical(noise, task, settings)
     counts = _first_counts(noise, task, settings)
     risen = False
     for left in reversed(range(settings.tuning.attempts)):
@@ -118,9 +120,8 @@ def fit(
     if may_correlate and not _explained(solution, shape, settings.tuning):
         shaped = fit_elliptical(noise, task, settings)
         # A group that the shape does not show is there all the same if the rest is nearly clean.
-        if not (solution.found.weights.groups and _nearly_clean(solution, settings.tuning)) or (
-            shaped.certificate.apart > 0.0
-        ):
+        unseen = solution.found.weights.groups and shaped.certificate.apart == 0.0
+        if not (unseen and _nearly_clean(solution, settings.tuning)):
             return shaped
     return _finished(solution, task, counts, settings)
 

@@ -28,25 +28,19 @@ from outweigh.protocols import Status
 _VALUES_TO_JUDGE = 20_000_000
 
 
-def is_correlated(noise: Noise, tuning: Tuning) -> bool:
-    """Tell whether the bulk of the rows is correlated, on some rows and columns.
+def first_impression(noise: Noise, tuning: Tuning) -> tuple[bool, bool]:
+    """Tell by some rows and columns whether rows form a cloud, and whether that is correlated.
 
-    Rows so few that four deviations of a variance hide the excess are taken to be.
+    Rows form a cloud where two columns or more are continuous. Rows so few that four deviations of
+    a variance hide the excess are taken to be correlated.
     """
     rows, weight = noise.some_rows(MOST_ROWS)
     columns = noise.standardizer.columns
-    if columns.size > 1 and 4.0 * np.sqrt(2.0 / weight.sum()) > tuning.correlated - 1.0:
-        return True
-    columns = columns[some_columns(columns.size)]
-    return bulk_excess(rows[:, columns], weight, tuning) > 1.0
-
-
-def has_shape(noise: Noise, tuning: Tuning) -> bool:
-    """Tell whether two columns or more are continuous: only there rows form a cloud."""
-    rows, weight = noise.some_rows(MOST_ROWS)
-    columns = noise.standardizer.columns
-    columns = columns[some_columns(columns.size)]
-    return judged_columns(rows[:, columns], weight, tuning).size > 1
+    rows = rows[:, columns[some_columns(columns.size)]]
+    if judged_columns(rows, weight, tuning).size < 2:
+        return False, False
+    few = 4.0 * np.sqrt(2.0 / weight.sum()) > tuning.correlated - 1.0
+    return True, bool(few or bulk_excess(rows, weight, tuning) > 1.0)
 
 
 def fit_elliptical(noise: Noise, task: Task, settings: Settings) -> Fit:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from outweigh.fit.bulk import column_bulks, robust_variance
-from outweigh.fit.columns import column_quantiles, weighted_quantile
+from outweigh.fit.columns import MAD_TO_SD, column_quantiles, weighted_quantile
 from outweigh.fit.groups import EM_STEPS, two_groups
 from outweigh.fit.marginals import positive_spread
 from outweigh.fit.tuning import Tuning
@@ -21,7 +21,6 @@ __all__ = ["MOST_ROWS", "bulk_excess", "some_columns"]
 
 # The test is made on no more than these: correlations that matter show there.
 MOST_ROWS, _MOST_COLUMNS = 1000, 150
-_MAD_TO_SD = 1.4826
 # Axes beyond the edge whose bulk is looked at.
 _AXES = 8
 # Entries are bounded at so many deviations, and do not count beyond so many; a Gaussian keeps this
@@ -87,7 +86,7 @@ def _bulk_variance(along: Array, weight: Array, tuning: Tuning) -> tuple[float, 
     """
     found = robust_variance(along, weight, tuning.bulk)
     centre = weighted_quantile(along, weight, [0.5])[0]
-    unit = _MAD_TO_SD * weighted_quantile(np.abs(along - centre), weight, [0.5])[0]
+    unit = MAD_TO_SD * weighted_quantile(np.abs(along - centre), weight, [0.5])[0]
     share = weight / weight.sum()
     y = np.clip((along - centre) / max(unit, _TINY), -_BEYOND, _BEYOND)
     y -= share @ y
