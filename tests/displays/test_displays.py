@@ -100,8 +100,15 @@ def test_the_weights_are_in_units_of_an_equal_share() -> None:
     shown = drawn("mean", WeightsDisplay)
     assert shown.weights.mean() == pytest.approx(1.0)
     assert shown.weights.max() <= shown.cap + 1e-9
-    # Rows just within the pruning radius, alone once the others are pruned, are not all told.
-    assert np.count_nonzero(shown.flagged[:20]) >= 17
+
+
+@pytest.mark.xfail(
+    strict=True,
+    reason="three of the twenty lie just within the pruning radius; the rows that were pruned "
+    "show the way they differ, but nothing looks along it yet",
+)
+def test_the_wrong_rows_are_flagged() -> None:
+    assert drawn("mean", WeightsDisplay).flagged[:20].all()
 
 
 def test_the_trace_ends_at_the_objective() -> None:
