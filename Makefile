@@ -49,14 +49,14 @@ docs: $(INSTALLED_DOCS)  ## build the documentation into docs/_build
 	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build
 
 clean:  ## remove what was built, except .venv
-	rm -rf build dist docs/_build docs/generated .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf build dist docs/_build docs/auto_gallery docs/auto_tutorials docs/generated .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find benchmarks docs examples src tests -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 $(INSTALLED): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and \
 	    "outweigh needs Python 3.11 or newer: make ... PYTHON=python3.11")'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,plot,io,dask,storage]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,plot,io,dask,storage,sdp]'
 	touch $@
 
 $(INSTALLED_DOCS): $(INSTALLED)

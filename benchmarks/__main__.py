@@ -8,6 +8,7 @@ import sys
 STUDIES = (
     "means",
     "overlap",
+    "correlated",
     "gauntlet",
     "speed",
     "peers",
@@ -16,9 +17,10 @@ STUDIES = (
     "solvers",
     "pca",
     "pca_real",
+    "pca_cases",
 )
 # These need a checkout of another repository, or Dask, or much time (larger also 4 GB of disk), or
-# are tools for a change of the library: freeze, fuzz, house and rules. Real needs `bench`.
+# are tools for a change of the library: freeze, fuzz, house, mutants and rules. Real needs `bench`.
 ON_REQUEST = (
     "authors",
     "larger",
@@ -29,6 +31,7 @@ ON_REQUEST = (
     "freeze",
     "fuzz",
     "house",
+    "mutants",
     "rules",
     "real",
 )

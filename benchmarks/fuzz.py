@@ -585,12 +585,8 @@ def _check_components(case: Case, est: Any) -> None:
     _require((variances >= 0.0).all(), "a negative variance")
     _require((np.diff(variances) <= 1e-9 * variances[0]).all(), "variances that increase")
     if isinstance(est, RobustPCA):
-        # Rows are divided by the scale: there the components are at right angles, or, beyond a
-        # known covariance, in the units of X.
-        known = not (est.covariance is None or isinstance(est.covariance, str))
-        inside = components / (1.0 if known else est.scale_)
-        inside /= np.linalg.norm(inside, axis=1, keepdims=True)
-        off = np.abs(inside @ inside.T - np.eye(len(inside))).max()
+        # In units of the scale or, beyond a known covariance, in those of X.
+        off = np.abs(components @ components.T - np.eye(len(components))).max()
         _require(off < 1e-6, f"components are off right angles by {off:.2g}")
     else:
         wanted = est.n_nonzero

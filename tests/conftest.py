@@ -1,8 +1,10 @@
-"""What every test shares: a deterministic hypothesis profile and the kinds of samples."""
+"""What every test shares: a hypothesis profile, an order by chance, and the kinds of samples."""
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
+from itertools import chain, groupby
 
 import numpy as np
 import pytest
@@ -22,6 +24,26 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("deterministic")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--seed", type=int, help="run the tests in the random order of this seed")
+
+
+def pytest_report_header(config: pytest.Config) -> str | None:
+    seed = config.option.seed
+    return None if seed is None else f"random order; again with: make test ARGS=--seed={seed}"
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Shuffle the files, and the tests in each: what a file sets up, it sets up once."""
+    if config.option.seed is None:
+        return
+    rng = random.Random(config.option.seed)
+    files = [list(group) for _, group in groupby(items, lambda item: item.path)]
+    for tests in (files, *files):
+        rng.shuffle(tests)
+    items[:] = chain.from_iterable(files)
 
 
 def chunked(X: NDArray[np.float64]) -> Samples:

@@ -1,4 +1,4 @@
-"""The benchmarks that are tools: what fits answered before a change, and what the house is like."""
+"""The benchmarks that are tools: frozen fits, lines of the house, and mutants."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from benchmarks import freeze, house
+from benchmarks import freeze, house, mutants
 
 
 @pytest.fixture(scope="module")
@@ -76,3 +76,55 @@ def test_the_house_is_printed(monkeypatch, capsys):
     assert "| protocols.py |" in printed
     assert "| all |" in printed
     assert "switches in the core: " in printed
+
+
+MODULE = '''"""A docstring."""
+
+def small(x: int, limit: int = 3) -> bool:
+    """Another, with 1 in it."""
+    if not x:
+        raise ValueError(f"{x + 1}")
+    return x + 1 <= limit and x != 7
+'''
+
+
+def test_each_mutant_has_one_change_where_a_test_could_see_it():
+    found = mutants.mutants(MODULE)
+    changes = [mutant.difference(MODULE).split("\n+ ")[-1].strip() for mutant in found]
+    assert changes == [
+        "def small(x: int, limit: int = (4)) -> bool:",
+        "def small(x: int, limit: int = (2)) -> bool:",
+        "if (x):",
+        "return (not (x + 1 <= limit and x != 7))",
+        "return (x + 1 <= limit or x != 7)",
+        "return (x + 1 < limit) and x != 7",
+        "return (x - 1) <= limit and x != 7",
+        "return x + (2) <= limit and x != 7",
+        "return x + (0) <= limit and x != 7",
+        "return x + 1 <= limit and (x == 7)",
+        "return x + 1 <= limit and x != (8)",
+        "return x + 1 <= limit and x != (6)",
+    ]
+    assert [mutant.line for mutant in found] == [3] * 2 + [5] + [7] * 9
+
+
+@pytest.mark.slow
+def test_a_mutant_that_no_test_notices_is_printed_and_remembered(tmp_path, monkeypatch, capsys):
+    source, tests = tmp_path / "src", tmp_path / "tests"
+    (source / "outweigh").mkdir(parents=True)
+    tests.mkdir()
+    (source / "outweigh" / "__init__.py").touch()
+    (source / "outweigh" / "small.py").write_text("def more(x):\n    return x + 1\n")
+    (tests / "test_small.py").write_text(
+        "from outweigh.small import more\n\n\ndef test_more():\n    assert more(1) > 0\n"
+    )
+    for name, value in (("ROOT", tmp_path), ("SOURCE", source), ("KEPT", tmp_path / "kept")):
+        monkeypatch.setattr(mutants, name, value)
+    for _ in range(2):
+        assert mutants.main(["small"]) == 0
+        printed = capsys.readouterr().out
+        assert "small: 2 of 3 survive (67%)" in printed
+        assert "+     return x + (2)" in printed
+        assert "+     return (x - 1)" not in printed
+    monkeypatch.setattr(mutants.Trial, "passes", lambda *_: False)
+    assert mutants.main(["small"]) == 2

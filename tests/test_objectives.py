@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
 from outweigh import objectives
+from outweigh.norms import KyFan, RowwiseLargest
 from outweigh.protocols import Samples
+from outweigh.samples import DenseSamples
 from tests.reference import moments, norms
 
 Array = NDArray[np.float64]
@@ -68,3 +71,54 @@ def test_a_survey_names_the_features_that_hold_the_evidence(samples_of: Kind) ->
     X[:50, [7, 30, 41]] += 3.0
     survey = objectives.sparse_mean(samples_of(X), 3).survey(np.full(500, 1 / 500), 6)
     assert {7, 30, 41} <= set(survey.coordinates.tolist())
+
+
+def test_clean_data_has_unit_covariance_unless_it_is_said_otherwise(
+    samples_of: Kind, X: Array, w: Array
+) -> None:
+    plain = objectives.MomentObjective(samples_of(X), KyFan(1), centred=True)
+    assert plain.evaluate(w).value == objectives.mean(samples_of(X), 1.0).evaluate(w).value
+
+
+def test_a_survey_beside_a_direction_keeps_its_features_and_is_blind_to_it(
+    samples_of: Kind,
+) -> None:
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((400, 30))
+    X[:, [2, 9]] += rng.standard_normal((400, 1))
+    X[:60, [4, 20]] += 3.0
+    u = np.zeros((30, 1))
+    u[[2, 9]] = np.sqrt(0.5)
+    objective = replace(objectives.sparse_pca(samples_of(X), 2), removed=u)
+    survey = objective.survey(np.full(400, 1 / 400), 2)
+    assert {2, 4, 9, 20} <= set(survey.coordinates.tolist())
+    assert len(survey.coordinates) < 30
+    assert abs(u[:, 0] @ survey.form.to_array() @ u[:, 0]) < 1e-12
+
+
+@pytest.mark.parametrize("removed", [False, True])
+@pytest.mark.parametrize("centred", [False, True])
+def test_a_pass_in_single_precision_finds_the_value_in_double(
+    X: Array, w: Array, monkeypatch: pytest.MonkeyPatch, centred: bool, removed: bool
+) -> None:
+    u = np.full((5, 1), np.sqrt(0.2)) if removed else None
+    # Fresh samples each time, so that no matrix is remembered.
+    exact, rounded = (
+        objectives.MomentObjective(DenseSamples(X), RowwiseLargest(2), centred, 1.0, u)
+        for _ in range(2)
+    )
+    monkeypatch.setattr(objectives, "_SINGLE_PRECISION_ABOVE", 0)
+    assert rounded._full_moment(w).rounding > 0.0
+    assert rounded.verify(w).value == pytest.approx(exact.evaluate(w).value, rel=1e-12)
+
+
+def test_a_restriction_takes_out_what_is_left_of_the_directions(
+    samples_of: Kind, X: Array, w: Array
+) -> None:
+    u, columns = np.array([[0.6], [0.0], [0.48], [0.0], [0.64]]), np.array([0, 2, 3])
+    left = u[columns] / np.linalg.norm(u[columns])
+    whole = replace(objectives.pca(samples_of(X)), removed=u)
+    part = replace(objectives.pca(samples_of(X[:, columns])), removed=left)
+    found = whole.restrict(columns).evaluate(w)
+    assert found.value == pytest.approx(part.evaluate(w).value, rel=1e-12)
+    assert abs(left[:, 0] @ found.form.to_array() @ left[:, 0]) < 1e-12

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         RobustSparsePCA,
     )
     from outweigh.files.model import load_model, save_model
+    from outweigh.report import write_report
 
 __version__ = version_of("outweigh")
 
@@ -29,6 +30,7 @@ __all__ = [
     "load_model",
     "save_model",
     "stability",
+    "write_report",
 ]
 
 
@@ -39,8 +41,8 @@ def __getattr__(name: str) -> Any:
     """
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    home = "files.model" if name.endswith("_model") else "estimators"
-    return getattr(import_module(f"outweigh.{home}"), name)
+    homes = {"load_model": "files.model", "save_model": "files.model", "write_report": "report"}
+    return getattr(import_module(f"outweigh.{homes.get(name, 'estimators')}"), name)
 
 
 def __dir__() -> list[str]:

@@ -10,6 +10,7 @@ from scipy.stats import trim_mean
 from outweigh.adversaries import constant_bias, tight_cluster, wrong_support
 from outweigh.baselines import (
     MEAN_BASELINES,
+    AgnosticMean,
     CoordinatewiseMedian,
     EmpiricalMean,
     FilterMean,
@@ -21,6 +22,7 @@ from outweigh.baselines import (
     MultiplicativeWeightsMean,
     NaivePruning,
     OracleMean,
+    QuantumEntropyMean,
     RansacMean,
     TrimmedMean,
 )
@@ -155,6 +157,49 @@ def test_methods_that_read_second_moments_are_at_the_oracle_s_error_on_dense_mea
     found = baseline.fit(sample.X).location_
     assert distance(found, sample.truth) < 1.3 * distance(oracle, sample.truth) + 0.02
     assert distance(sample.X.mean(axis=0), sample.truth) > 5 * distance(found, sample.truth)
+
+
+@pytest.mark.parametrize("baseline", [AgnosticMean(), QuantumEntropyMean()])
+@pytest.mark.parametrize("attack", [constant_bias, wrong_support, tight_cluster])
+def test_methods_that_go_by_all_directions_undo_most_of_the_harm(
+    attack: object, baseline: object
+) -> None:
+    sample = attack(2000, 16, 16, 0.1, random_state=0)
+    found = baseline.fit(sample.X).location_
+    assert distance(found, sample.truth) < 0.4 * distance(sample.X.mean(axis=0), sample.truth)
+
+
+def test_the_agnostic_mean_of_one_feature_is_the_median() -> None:
+    X = RNG.standard_t(2, (41, 1))
+    assert AgnosticMean().fit(X).location_ == np.median(X)
+
+
+def test_without_outliers_to_assume_the_agnostic_mean_is_the_mean_but_for_one_direction() -> None:
+    X = RNG.standard_normal((300, 5))
+    away = AgnosticMean(contamination=0.0).fit(X).location_ - X.mean(axis=0)
+    top = np.linalg.eigh(np.cov(X, rowvar=False))[1][:, -1]
+    np.testing.assert_allclose(away - top * (top @ away), 0.0, atol=1e-12)
+
+
+@pytest.mark.parametrize("sharpness", [1e-9, 4.0, 1e3])
+def test_quantum_entropy_scores_are_between_lengths_and_the_top_direction(sharpness: float) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((400, 6))
+    X[:20, 0] += 4.0
+    # One round: the row of the largest score has no weight left.
+    found = QuantumEntropyMean(sharpness=sharpness, max_iter=1, failure_probability=1e-9).fit(X)
+    Z = X - X.mean(axis=0)
+    values, vectors = np.linalg.eigh(Z.T @ Z / 400)
+    scores = {
+        1e-9: np.square(Z).sum(axis=1),
+        4.0: (Z @ vectors) ** 2 @ np.exp(4.0 * (values - 1.0) / np.abs(values - 1.0).max()),
+        1e3: (Z @ vectors[:, -1]) ** 2,
+    }[sharpness]
+    assert found.weights_[np.argmax(scores)] == 0.0
+    assert np.count_nonzero(found.weights_ == 0.0) == 1
+    touched = found.weights_ < found.weights_.max() * (1.0 - 1e-9)
+    assert touched.sum() == 80
+    assert scores[touched].min() >= scores[~touched].max()
 
 
 def test_the_minimum_covariance_determinant_is_taken_in_by_a_tight_cluster() -> None:

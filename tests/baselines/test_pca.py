@@ -15,13 +15,15 @@ from outweigh.baselines import (
     FilterPCA,
     FilterSparsePCA,
     OraclePCA,
+    SphericalPCA,
+    TylerPCA,
 )
 from outweigh.baselines.leading_directions import leading_directions, leading_sparse_direction
 from outweigh.baselines.pca_filters import _gaussian_product_covariance, _largest_pairs
 
 EVERY = pytest.mark.parametrize(
     "baseline",
-    [EmpiricalPCA, EmpiricalSparsePCA, FilterPCA, FilterSparsePCA],
+    [EmpiricalPCA, EmpiricalSparsePCA, FilterPCA, FilterSparsePCA, SphericalPCA, TylerPCA],
     ids=lambda baseline: baseline.__name__,
 )
 
@@ -76,6 +78,43 @@ def test_the_empirical_components_are_scikit_learn_s_for_either_shape() -> None:
         found = EmpiricalPCA(3).fit(X).components_
         expected = PCA(3, svd_solver="full").fit(X).components_
         np.testing.assert_allclose(abs(np.sum(found * expected, axis=1)), 1.0)
+
+
+@pytest.mark.parametrize("baseline", [SphericalPCA, TylerPCA])
+def test_heavy_tails_do_not_turn_components_that_see_directions_alone(baseline: type) -> None:
+    rng = np.random.default_rng(0)
+    scale = np.array([4.0, 2.0, 1.0, 1.0, 1.0])
+    X = rng.standard_normal((4000, 5)) * scale / rng.uniform(size=(4000, 1)) ** 3
+    found = baseline(2).fit(X + 7.0).components_
+    np.testing.assert_allclose(abs(found), np.eye(5)[:2], atol=0.1)
+    assert error(EmpiricalPCA().fit(X).components_[0], np.eye(5)[0]) > 0.3
+
+
+@pytest.mark.parametrize("baseline", [SphericalPCA, TylerPCA])
+def test_lengths_of_rows_from_a_known_centre_do_not_matter(baseline: type) -> None:
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((60, 4)) * [3.0, 2.0, 1.0, 1.0]
+    there = baseline(2, assume_centered=True).fit(X * rng.uniform(0.1, 9.0, (60, 1))).components_
+    np.testing.assert_allclose(
+        baseline(2, assume_centered=True).fit(X).components_, there, atol=1e-6
+    )
+
+
+def test_tyler_s_shape_solves_its_equation() -> None:
+    rng = np.random.default_rng(2)
+    X, A = (
+        rng.standard_normal((300, 3)),
+        np.array([[3.0, 0.0, 0.0], [1.0, 2.0, 0.0], [0.0, 1.0, 1.0]]),
+    )
+    Z = X @ A
+    # The shape by its own equation, written row by row.
+    V = np.eye(3)
+    for _ in range(300):
+        V = sum(np.outer(z, z) / (z @ np.linalg.solve(V, z)) for z in Z) / 100.0
+        V *= 3.0 / np.trace(V)
+    expected = np.linalg.eigh(V)[1][:, ::-1].T
+    found = TylerPCA(3, assume_centered=True).fit(Z).components_
+    np.testing.assert_allclose(abs(np.sum(found * expected, axis=1)), 1.0, atol=1e-8)
 
 
 @EVERY

@@ -100,6 +100,7 @@ def test_plot_draws_again_from_the_records_alone() -> None:
     for path in Path("out").glob("small.*"):
         path.unlink()
     assert main(["plot", "small.toml", "--out", "out", "--report"]) == 0
+    assert main(["plot", "out", "small.toml", "--report"]) == 0, "a folder is not taken for --out"
     assert Path("out/small.png").read_bytes() == drawn
     assert Path("out/report.html").exists()
 
@@ -241,8 +242,13 @@ def test_a_worker_that_dies_is_one_line_that_says_how_to_go_on(
 
 @pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="needs signals")
-@pytest.mark.parametrize("jobs", ["1", "2"])
-def test_control_c_ends_the_command_quickly_and_without_a_traceback(jobs: str) -> None:
+@pytest.mark.parametrize(
+    ("jobs", "sent", "code"),
+    [("1", signal.SIGINT, 130), ("2", signal.SIGINT, 130), ("2", signal.SIGTERM, 143)],
+)
+def test_a_signal_ends_the_command_quickly_and_without_a_traceback(
+    jobs: str, sent: signal.Signals, code: int
+) -> None:
     Path("long.toml").write_text(SMALL.replace("trials = 2", "trials = 3000"))
     process = launch("reproduce", "long.toml", "--out", "out", "--jobs", jobs)
     store = Path("out/records.jsonl")
@@ -251,9 +257,12 @@ def test_control_c_ends_the_command_quickly_and_without_a_traceback(jobs: str) -
         assert process.poll() is None, process.communicate()[1]
         assert time.monotonic() < deadline
         time.sleep(0.05)
-    os.killpg(process.pid, signal.SIGINT)
+    if sent == signal.SIGINT:
+        os.killpg(process.pid, sent)
+    else:  # as `kill` and service managers do first: not to the workers
+        process.send_signal(sent)
     _, error = process.communicate(timeout=60)
-    assert process.returncode == 130
+    assert process.returncode == code
     assert "the same command goes on from there" in error
     assert "Traceback" not in error
     for line in store.read_text().splitlines():
@@ -273,13 +282,18 @@ def test_list_shows_one_kind_when_asked(capsys: pytest.CaptureFixture[str]) -> N
     assert "naive_pruning" not in words
 
 
-def test_the_demo_prints_a_table_and_saves_a_figure(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_demo_prints_both_tables_and_saves_a_figure_and_a_page(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     assert main(["demo"]) == 0
     out = capsys.readouterr().out
     assert Path("outweigh-demo.png").read_bytes().startswith(b"\x89PNG")
     lines = [line for line in out.splitlines() if " s   " in line]
     assert lines[0].startswith("oracle")
     assert lines[1].startswith("outweigh"), "ours is not next to the oracle"
+    assert re.search(r"^outweigh +12, 12 of them rightly +12 ", out, re.MULTILINE)
+    assert "mean radius (9" in out, "the reason is not named"
+    assert "mean radius" in Path("outweigh-demo.html").read_text(encoding="utf-8")
     assert "Try next" in out
 
 

@@ -102,6 +102,23 @@ def test_components_come_from_a_file_too(kind: str, tmp_path: Path) -> None:
     assert np.abs(loadings[:4]).min() > 0.4
 
 
+def test_auto_says_which_estimator_it_took_and_why(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    X = np.random.default_rng(9).standard_normal((120, 300))
+    X[:, :4] += 3.0
+    for values, said in (
+        (X, "auto took sparse-mean: 120 rows are few for 300 columns, and only 4 of them stand"),
+        (X + 5.0, "auto took mean: its entries are not sparse about zero: 300 of 300 columns"),
+        (X[:, :10], "auto took mean: 120 rows are enough for 10 columns"),
+    ):
+        np.save(tmp_path / "data.npy", values)
+        assert main(["fit", "auto", str(tmp_path / "data.npy")]) == 0
+        assert said in capsys.readouterr().out
+    assert main(["fit", "auto", str(tmp_path / "data.npy"), "--n-nonzero", "3"]) == 2
+    assert "use sparse-mean" in capsys.readouterr().err
+
+
 def test_missing_values_are_refused_with_the_rows_named(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -162,7 +179,10 @@ def test_every_output_is_written_and_a_model_scores_the_same(tmp_path: Path) -> 
     scored = tmp_path / "scored.csv"
     command = ["score", str(tmp_path / "m.outweigh"), str(path), *options, "--out", str(scored)]
     code = "import sys; from outweigh.cli import main; sys.exit(main(sys.argv[1:]))"
-    subprocess.run([sys.executable, "-c", code, *command], check=True)
+    ran = subprocess.run(
+        [sys.executable, "-c", code, *command], check=True, capture_output=True, text=True
+    )
+    assert "the model's verdict: " in ran.stdout
     again = pd.read_csv(scored)
     np.testing.assert_allclose(again["score"], weights["score"], rtol=1e-12)
     assert set(again.loc[again["distrusted"], "sample"]) >= set(list(wrong)[:3])
@@ -200,6 +220,8 @@ def test_trusted_rows_make_correlated_columns_fit(
         pd.DataFrame(X, columns=names).to_csv(tmp_path / f"{name}.csv", index=False)
     data, trusted = str(tmp_path / "data.csv"), str(tmp_path / "trusted.csv")
     main(["fit", "mean", data])
+    assert "in correlated noise" in capsys.readouterr().out
+    main(["fit", "mean", data, "--covariance", "none"])
     assert "--trusted FILE" in capsys.readouterr().out
     main(["fit", "mean", data, "--trusted", trusted])
     assert "clean level reached" in capsys.readouterr().out
@@ -245,16 +267,17 @@ BAD: dict[str, tuple[list[str], str]] = {
     "unknown id": (["fit", "mean", "good.csv", "--id-column", "z"], "no column is called 'z'"),
     "contamination": (["fit", "mean", "good.csv", "--contamination", "0.7"], "below 0.5"),
     "half": (["fit", "mean", "good.csv", "--contamination", "0.5"], "from 0 to below 0.5"),
-    "auto components": (
-        ["fit", "pca", "good.csv", "--components", "auto"],
-        "must be a whole number of at least 1; got 'auto'",
+    "no components": (
+        ["fit", "pca", "good.csv", "--components", "0"],
+        "must be auto or a whole number of at least 1; got '0'",
     ),
     "sparse-mean n-nonzero": (
         ["fit", "sparse-mean", "good.csv", "--n-nonzero", "0"],
         "must be auto or a whole number of at least 1; got '0'",
     ),
-    "no kind": (["fit"], "required: {mean,sparse-mean,pca,sparse-pca}, FILE"),
+    "no kind": (["fit"], "required: {auto,mean,sparse-mean,pca,sparse-pca}, FILE"),
     "decimal": (["fit", "mean", "good.csv", "--decimal", "x"], "must be a point or a comma"),
+    "encoding": (["fit", "mean", "good.csv", "--encoding", "x"], "must be an encoding such as"),
     "nan gigabytes": (["fit", "mean", "good.csv", "--max-gigabytes", "nan"], "above 0"),
     "negative gigabytes": (["fit", "mean", "good.csv", "--max-gigabytes", "-1"], "above 0"),
     "under a file": (["fit", "mean", "good.csv", "--save", "taken/m"], "taken is not a folder"),
@@ -371,3 +394,40 @@ def test_a_fit_with_a_page_takes_little_more_than_reading_the_file_and_thirty_co
     report = str(tmp_path / "page.html")
     fitted = seconds(lambda: main(["fit", "sparse-mean", str(path), "--report", report]))
     assert fitted < 3.0 * seconds(yardstick)
+
+
+@pytest.mark.parametrize(("level", "said"), [(3.0, True), (0.0, False)])
+def test_a_mean_that_is_not_sparse_about_zero_is_said_to_be_none(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], level: float, said: bool
+) -> None:
+    X = np.random.default_rng(0).standard_normal((200, 12)) + level
+    np.save(tmp_path / "x.npy", X)
+    assert main(["fit", "sparse-mean", str(tmp_path / "x.npy")]) == 0
+    assert ("the mean is not sparse about zero: 12 of 12" in capsys.readouterr().out) is said
+    assert main(["fit", "sparse-mean", str(tmp_path / "x.npy"), "--n-nonzero", "12"]) == 0
+    assert "not sparse" not in capsys.readouterr().out
+
+
+def test_a_table_as_an_instrument_writes_it_is_read_and_what_was_recognised_is_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    X, wrong = planted(300, 8, 7, k=4, shift=8.0)
+    frame = pd.DataFrame(X).add_prefix("p").astype(object)
+    frame.loc[0, "p7"], frame.loc[1, "p6"] = "ERR", -999.0
+    frame.insert(0, "Größe", [f"s{i}" for i in range(300)])
+    frame.loc[-1] = ["", *["µm"] * 8]
+    path = tmp_path / "data.csv"
+    text = frame.sort_index().to_csv(index=False, sep=";").replace(".", ",")
+    path.write_text(text, encoding="latin-1")
+    out = tmp_path / "out.json"
+    options = ["--na", "ERR,-999", "--missing", "median", "--exclude", "p[01]", "--out", str(out)]
+    assert main(["fit", "mean", str(path), *options]) == 0
+    said = capsys.readouterr().out
+    assert "300 rows, 6 columns" in said
+    assert "latin-1" in said
+    assert "a semicolon" in said
+    assert "decimal commas" in said
+    assert "units (µm)" in said
+    assert "named by column 'Größe'" in said
+    flagged = {row["row"] for row in json.loads(out.read_text())["distrusted"]}
+    assert flagged == {f"s{i}" for i in wrong}

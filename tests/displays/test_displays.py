@@ -15,9 +15,12 @@ from numpy.typing import NDArray
 
 from outweigh import RobustMean, RobustSparseMean
 from outweigh.displays import (
+    BiplotDisplay,
     ComponentsDisplay,
     LocationDisplay,
     OutlierMapDisplay,
+    RowsDisplay,
+    ScreeDisplay,
     TraceDisplay,
     WeightsDisplay,
 )
@@ -44,6 +47,9 @@ PAIRS = [
     ("sparse pca", OutlierMapDisplay),
     ("pca", ComponentsDisplay),
     ("sparse pca", ComponentsDisplay),
+    ("pca", ScreeDisplay),
+    ("sparse pca", ScreeDisplay),
+    ("pca", BiplotDisplay),
 ]
 every_pair = pytest.mark.parametrize(("name", "display"), PAIRS)
 
@@ -169,3 +175,33 @@ def test_a_location_is_drawn_beside_the_plain_mean_of_a_sparse_matrix(kind: Any)
     rows = kind(X)
     shown = LocationDisplay.from_estimator(RobustMean(scale=None).fit(rows), rows)
     np.testing.assert_allclose(shown.plain, X.mean(axis=0, dtype=np.float64), rtol=1e-12)
+
+
+def test_a_scree_shows_factors_above_the_edge_and_noise_below_it() -> None:
+    shown = drawn("pca", ScreeDisplay)
+    assert shown.robust[0] > shown.edges[0]
+    assert shown.robust[1] < shown.edges[1]
+    assert shown.plain[1] > shown.robust[1]
+
+
+def test_a_biplot_needs_two_components() -> None:
+    with pytest.raises(ValueError, match="must be two of the 1 components"):
+        BiplotDisplay.from_estimator(fitted("sparse pca"), rows("sparse pca"))
+
+
+def test_loadings_are_drawn_against_wavelengths_where_names_are_numbers() -> None:
+    names = [str(900.0 + j / 2) for j in range(40)]
+    line = ComponentsDisplay(np.ones((1, 40)), names).plot(Figure().subplots()).ax_.lines[0]
+    np.testing.assert_array_equal(line.get_xdata(), 900.0 + np.arange(40) / 2)
+
+
+def test_the_rows_are_shown_in_the_columns_that_count_against_them() -> None:
+    X = np.random.default_rng(4).standard_normal((200, 30))
+    X[:8, [3, 7]] += 50.0
+    display = RowsDisplay.from_estimator(RobustMean().fit(X), X, n_rows=5)
+    shown = [text.get_text() for text in display.ax_.get_xticklabels()]
+    assert {"x3", "x7"} <= set(shown)
+    assert len(shown) == 4
+    assert display.ax_.get_yscale() == "symlog"
+    legend = [text.get_text() for text in display.ax_.get_legend().get_texts()]
+    assert "distrusted rows (the first 5 of 8)" in legend

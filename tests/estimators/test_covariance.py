@@ -7,8 +7,10 @@ from functools import cache
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from scipy.stats import multivariate_normal
 from sklearn.base import clone
 from sklearn.covariance import LedoitWolf
+from sklearn.model_selection import GridSearchCV
 
 from outweigh import RobustMean, RobustSparseMean
 
@@ -134,3 +136,23 @@ def test_an_estimator_with_a_covariance_can_be_cloned() -> None:
 def test_a_covariance_that_cannot_be_one_is_refused(covariance: object, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         RobustMean(covariance=covariance).fit(rows(0.0, 0))
+
+
+@pytest.mark.parametrize("cls", [RobustMean, RobustSparseMean])
+def test_without_contamination_the_score_is_the_gaussian_log_likelihood(cls: type) -> None:
+    rng = np.random.default_rng(0)
+    X, new = rng.normal(size=(200, 3)) * [1.0, 5.0, 0.1], rng.normal(size=(50, 3))
+    found = cls(contamination=0).fit(X)
+    known = getattr(found, "covariance_", np.diag(found.scale_**2))
+    law = multivariate_normal(found.location_, known)
+    assert found.score(new) == pytest.approx(law.logpdf(new).mean())
+
+
+def test_wrong_rows_held_out_do_not_decide_a_search_over_parameters() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 30))
+    X[:, :4] += 2.0
+    X[rng.permutation(600)[:60]] += 40.0
+    search = GridSearchCV(RobustSparseMean(), {"n_nonzero": [2, 4, 20]}).fit(X)
+    assert search.best_params_["n_nonzero"] >= 4
+    assert search.cv_results_["mean_test_score"].min() > -80.0

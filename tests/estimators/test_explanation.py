@@ -201,3 +201,28 @@ def test_reasons_found_in_parts_are_those_found_at_once(
     np.testing.assert_array_equal(parts.features, whole.features)
     for field in ("shares", "covered", "deviations", "scores"):
         np.testing.assert_allclose(getattr(parts, field), getattr(whole, field), rtol=1e-9)
+
+
+def test_a_row_off_a_correlation_is_told_what_the_other_features_foretell() -> None:
+    rng = np.random.default_rng(0)
+    height = rng.normal(170.0, 8.0, 400)
+    weight = 70.0 + 0.9 * (height - 170.0) + rng.normal(0.0, 3.0, 400)
+    X = np.column_stack([height, weight])
+    X[0] = 185.0, 55.0
+    found = RobustMean().fit(X).explain(X)
+    assert found.rows.tolist() == [0]
+    by_name = dict(zip(found.features[0].tolist(), found.foretold[0].tolist(), strict=True))
+    # The regressions of each on the other, from the clean rows.
+    slope, level = np.polyfit(X[1:, 0], X[1:, 1], 1)
+    assert by_name[1] == pytest.approx(slope * 185.0 + level, abs=0.5)
+    slope, level = np.polyfit(X[1:, 1], X[1:, 0], 1)
+    assert by_name[0] == pytest.approx(slope * 55.0 + level, abs=0.5)
+    assert "by the others" in found.reasons(0)
+
+
+def test_in_uncorrelated_noise_nothing_is_foretold() -> None:
+    X = np.random.default_rng(0).standard_normal((300, 4))
+    X[:10] += 20.0
+    found = RobustMean(covariance=None).fit(X).explain(X)
+    assert np.all(np.isnan(found.foretold))
+    assert "by the others" not in found.reasons(0)

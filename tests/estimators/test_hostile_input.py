@@ -110,8 +110,7 @@ def test_with_a_scale_all_components_are_at_right_angles_in_its_units() -> None:
     rng = np.random.default_rng(0)
     X = rng.standard_normal((60, 2)) @ rng.standard_normal((2, 5))
     scale = np.array([1.0, 2.0, 0.5, 3.0, 1.0])
-    found = RobustPCA(5, scale=scale).fit(X).components_ / scale
-    found /= np.linalg.norm(found, axis=1, keepdims=True)
+    found = RobustPCA(5, scale=scale).fit(X).components_
     np.testing.assert_allclose(found @ found.T, np.eye(5), atol=1e-6)
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 import pickle
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -128,6 +130,20 @@ def test_verbosity_logs_and_never_prints(
         MEANS[name](verbose=True).fit(contaminated())
     assert caplog.records
     assert capsys.readouterr().out == ""
+
+
+def test_verbosity_is_seen_without_logging_being_set_up() -> None:
+    code = (
+        "import numpy as np; from outweigh import RobustSparseMean as R; import logging\n"
+        "X = np.random.default_rng(0).standard_normal((200, 20)); X[:20, :3] += 4\n"
+        "R(verbose=1).fit(X); R().fit(X); log = logging.getLogger('outweigh')\n"
+        "print(log.handlers, log.level)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    lines = done.stderr.splitlines()
+    assert lines
+    assert all(line.startswith("RobustSparseMean: evaluation ") for line in lines)
+    assert done.stdout == "[] 0\n"
 
 
 @every_mean

@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from sklearn.covariance import EmpiricalCovariance
+from sklearn.datasets import load_diabetes
+from sklearn.exceptions import ConvergenceWarning
 
 from outweigh import RobustMean, load_model, save_model
 
@@ -80,3 +82,29 @@ def test_a_model_file_scores_as_the_estimator_does() -> None:
     file.seek(0)
     np.testing.assert_array_equal(load_model(file).score_samples(X), est.score_samples(X))
     assert len(est.explain(X)) == np.count_nonzero(est.predict(X) < 0)
+
+
+def test_a_group_that_only_uncorrelated_columns_would_show_is_not_passed_over() -> None:
+    """Skewed columns: along the group the cloud has no valley, and its shape tells nothing."""
+    rng = np.random.default_rng(0)
+    X = rng.lognormal(0.0, 0.5, (20_000, 20))
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    X[:4000, :3] += 3.0 / np.sqrt(3.0)
+    X[:400, :3] += 3.0 / np.sqrt(3.0)
+    found = RobustMean().fit(X)
+    assert not found.certificate_.clean
+
+
+def test_a_fit_that_stalls_warns() -> None:
+    X = np.random.default_rng(0).standard_normal((200, 5)) * 3.0
+    with pytest.warns(ConvergenceWarning, match="stalled above the clean level"):
+        RobustMean(scale=None, covariance=None).fit(X)
+
+
+def test_a_twentieth_of_one_column_in_other_units_is_found_in_a_real_table() -> None:
+    X = np.delete(load_diabetes(scaled=False).data, 1, axis=1)
+    wrong = np.random.default_rng(0).choice(len(X), 22, replace=False)
+    X[wrong, 3] /= 38.67
+    flagged = RobustMean().fit(X).predict(X) < 0
+    assert flagged[wrong].all()
+    assert np.delete(flagged, wrong).mean() < 0.05

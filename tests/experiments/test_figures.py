@@ -11,7 +11,7 @@ import pytest
 
 from outweigh.experiments.algorithms import ALGORITHMS
 from outweigh.experiments.figures import DemoRow, demonstration, panel
-from outweigh.experiments.spec import Experiment
+from outweigh.experiments.spec import GUIDES, Experiment
 from outweigh.experiments.summary import Summary, summarise
 from outweigh.libraries import MissingLibrary
 from tests.experiments.made_up import store_of
@@ -48,6 +48,21 @@ def test_the_axis_is_called_as_the_experiment_says(summary: Summary) -> None:
     named = replace(summary, experiment=replace(summary.experiment, label="Rows in all"))
     assert "<!-- Rows in all -->" in panel(named)["svg"].decode()
     assert "<!-- Number of samples $n$ -->" in panel(summary)["svg"].decode()
+
+
+@pytest.mark.parametrize("guide", GUIDES)
+def test_a_rate_of_the_paper_is_drawn_with_its_name(summary: Summary, guide: str) -> None:
+    label = GUIDES[guide][0]
+    guided = replace(summary, experiment=replace(summary.experiment, guide=guide))
+    assert f"<!-- {label} -->" in panel(guided)["svg"].decode()
+    assert f"<!-- {label} -->" not in panel(summary)["svg"].decode()
+
+
+def test_the_rates_are_those_of_the_paper(small: Experiment) -> None:
+    point = next(small.points())  # eps = 0.1, k = 2
+    rates = {name: rate(point) for name, (_, rate) in GUIDES.items()}
+    assert rates["worst_case"] == pytest.approx(0.1 * np.sqrt(np.log(10.0)))
+    assert rates["one_row_at_a_time"] == pytest.approx(0.1 * np.sqrt(2.0))
 
 
 def test_the_same_records_give_the_same_bytes(summary: Summary) -> None:

@@ -19,6 +19,7 @@ def test_the_panels_of_the_figures_are_there() -> None:
         "tail-flipping-eps",
         "constant-bias-n",
         "constant-bias-k",
+        "constant-bias-text",
     }
     assert set(builtin_names()) == mean | {
         "dense-mean",

@@ -132,6 +132,12 @@ def with_state(**changes: object) -> io.BytesIO:
     return with_json(state={**state, **changes})
 
 
+def with_certificate(**changes: object) -> io.BytesIO:
+    with zipfile.ZipFile(io.BytesIO(stored())) as archive:
+        certificate = json.loads(archive.read("model.json"))["state"]["certificate_"]
+    return with_state(certificate_={**certificate, "fields": {**certificate["fields"], **changes}})
+
+
 def pickled() -> io.BytesIO:
     return io.BytesIO(pickle.dumps({"format": "outweigh model"}))
 
@@ -169,6 +175,15 @@ REFUSED = {
     "offset": (lambda: with_state(offset_=float("nan")), "scores that are not finite"),
     "offset of another kind": (lambda: with_state(offset_="low"), "is damaged"),
     "no score": (lambda: with_state(_score=None), "is damaged"),
+    "a list": (lambda: with_state(offset_=[1.0, 2.0]), "never written"),
+    "truth for a number": (lambda: with_state(offset_=True), "offset_ of RobustMean is not"),
+    "no certificate": (lambda: with_state(certificate_=None), "certificate_ of RobustMean is not"),
+    "text in a record": (lambda: with_certificate(objective="low"), "objective of Certificate is"),
+    "no floor": (lambda: with_certificate(noise_floor=None), "noise_floor of Certificate is not"),
+    "an array in a record": (
+        lambda: with_certificate(moreau={"array": 0}),
+        "moreau of Certificate is not",
+    ),
     "record": (
         lambda: with_state(_score={"record": "Popen", "fields": {}}),
         "was not written by outweigh",

@@ -144,3 +144,21 @@ def test_where_the_noise_is_neither_white_nor_given_nothing_is_clean() -> None:
 
 def test_the_ratio_is_the_objective_over_the_median_of_clean_data() -> None:
     assert replace(CLEAN, objective=3.0, noise_floor=NoiseFloor(1.5, 2.0)).ratio == 2.0
+
+
+def test_more_removed_than_is_to_be_expected_is_not_clean() -> None:
+    found = replace(CLEAN, removed=0.2, expected=0.1)
+    assert not found.clean
+    assert found.verdict.endswith("look at these rows (explain) before you go on")
+    assert replace(found, expected=0.2).clean
+
+
+@pytest.mark.parametrize(
+    ("doubt", "said"),
+    [({"doubtful": 0.1}, "in doubt"), ({"spared": 0.1}, "contamination allows no more")],
+)
+def test_rows_in_doubt_are_not_clean(doubt: dict[str, float], said: str) -> None:
+    found = replace(CLEAN, noise="elliptical", objective=0.5, noise_floor=NoiseFloor(1.0, 1.0))
+    assert found.clean
+    assert not replace(found, **doubt).clean
+    assert said in replace(found, **doubt).verdict

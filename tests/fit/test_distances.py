@@ -56,12 +56,6 @@ def test_the_combined_distance_is_the_larger_in_units_of_the_cut_offs() -> None:
     np.testing.assert_allclose(found.combined(samples), np.maximum(inside, outside))
 
 
-def test_a_covariance_of_few_rows_lets_rows_be_farther_out() -> None:
-    found, samples = fitted(rows()), DenseSamples(rows(1))
-    few, many = (np.count_nonzero(found.beyond(samples, n)) for n in (10.0, 1e9))
-    assert few < many
-
-
 def test_variances_under_trimming_weights_are_brought_to_the_median_of_all_rows() -> None:
     X = rows()
     order = np.argsort(np.linalg.norm((X - 7.0) / X.std(axis=0), axis=1))

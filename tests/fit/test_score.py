@@ -6,9 +6,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from outweigh.fit.elliptical import Cloud, SecondGroup
+from outweigh.fit.marginals import Marginals
 from outweigh.fit.noise import Noise, Standardizer, first_look
 from outweigh.fit.posterior import Group
-from outweigh.fit.score import RowScore, score_rows
+from outweigh.fit.scatter import Scatter
+from outweigh.fit.score import EllipticalScore, RowScore, score_rows
 from outweigh.fit.search import Weights
 from outweigh.fit.tuning import TUNING
 from outweigh.forms import Form
@@ -113,3 +116,95 @@ def test_the_feature_that_pushed_a_row_out_counts_against_it(grouped: bool) -> N
     assert np.all(contributions >= 0.0)
     assert np.all(contributions.max(axis=1) > 0.0)
     np.testing.assert_allclose(away, X[:20] - score.centre, atol=1e-12)
+
+
+def sigmoid(t: float) -> float:
+    return float(1.0 / (1.0 + np.exp(-t)))
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+def test_contributions_are_the_formula_row_by_row_and_feature_by_feature(grouped: bool) -> None:
+    rng = np.random.default_rng(4)
+    F, b = rng.standard_normal((D, D)) / N, rng.standard_normal(D) / N
+    values, vectors = np.linalg.eigh((F + F.T) / 2.0)
+    direction = np.array([0.8, 0.6, 0.0, 0.0, 0.0, 0.0])
+    two = np.array([4.0, 6.0]), np.ones(2), np.array([0.05, 0.1])
+    groups = (Group(direction, 0.5, 1.0, np.inf, *two),) if grouped else ()
+    c, anchor, radius_sq, level = rng.standard_normal(D), rng.standard_normal(D), 9.0, 0.3 / N
+    score = RowScore(
+        Standardizer(np.arange(D), np.zeros(D), np.ones(D)),
+        *(c, anchor, radius_sq, Form.from_directions(vectors, values), b, level, float(N), groups),
+    )
+    X = 2.0 * rng.standard_normal((30, D))
+    # The last is at the centre: nothing speaks against it, and its parts are as good as equal.
+    X[-1] = c
+    found, away = score.contributions(X)
+    S = (F + F.T) / 2.0
+    for x, parts, y in zip(X, found, away, strict=True):
+        np.testing.assert_allclose(y, x - c, atol=1e-12)
+        by_distance = 20.0 * (np.sum((x - anchor) ** 2) / radius_sq - 1.0)
+        lost, wrong = N * y * (S @ y + 2.0 * S @ c - b), 0.0
+        for group in groups:
+            p = x @ direction
+            odds = np.exp(group.log_odds(np.array([p]))[:, 0]).sum()
+            wrong = float(group.wrong(np.array([p]))[0])
+            toward = np.maximum(np.sign(p - 0.5) * direction * y, 0.0)
+            lost = lost + np.log1p(odds) * toward / max(toward.sum(), 1e-300)
+        by_loss = 3.0 * (wrong + N * (x @ S @ x - b @ x - level) - 0.5)
+        own = y**2 / (y**2 + 0.05 * max(float((y**2).max()), 1e-300))
+        expected = 20.0 / radius_sq * sigmoid(by_distance) * np.maximum(y**2 - 1.0, 0.0)
+        expected = expected + 3.0 * sigmoid(by_loss) * np.maximum(lost, 0.0) * own
+        if expected.sum() > 0.0:
+            np.testing.assert_allclose(parts, expected, rtol=1e-9, atol=1e-12)
+        else:
+            assert (parts > 0.0).all()
+
+
+def elliptical(n: int, grouped: bool) -> tuple[EllipticalScore, Array]:
+    """Return the score of correlated rows, fewer than columns or more, and the rows."""
+    rng = np.random.default_rng(5)
+    X = rng.standard_normal((n, 4)) @ rng.standard_normal((4, D)) + rng.standard_normal((n, D))
+    columns = np.array([0, 1, 3, 4, 5])
+    marginals = Marginals(*np.array([[0.1] * 5, [1.5] * 5, [0.0] * 5, [0.0] * 5, [1.0] * 5]))
+    Z = marginals.apply(X[:, columns])
+    basis = np.linalg.qr(Z.T)[0].T if n < 5 else None
+    inside = Z if basis is None else Z @ basis.T
+    scatter = Scatter.of(inside, np.ones(n), 5, shrink=n < 5)
+    u = np.eye(inside.shape[1])[0]
+    group = SecondGroup(u, (0.0, 1.0), (2.0, 0.5), 0.2, 1e6, 9.0)
+    standardizer = Standardizer(np.arange(D), np.zeros(D), np.ones(D))
+    groups = (group,) if grouped else ()
+    cloud = Cloud(columns, marginals, basis, scatter, 7.0, groups)
+    return EllipticalScore(standardizer, cloud), X
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+@pytest.mark.parametrize("n", [3, 200])
+def test_a_score_of_correlated_rows_is_what_speaks_most_against_them(n: int, grouped: bool) -> None:
+    score, X = elliptical(n, grouped)
+    new = np.vstack([X, X + 3.0, 1e-3 * X])
+    cloud, S = score.cloud, score.cloud.scatter
+    P = S.whitener @ S.whitener.T
+    clean, scores = score.clean(new), score(new)
+    parts, deviations = score.contributions(new)
+    for x, found, chance_of_clean, part, away in zip(
+        new, scores, clean, parts, deviations, strict=True
+    ):
+        z = cloud.marginals.apply(x[None, cloud.columns])[0]
+        beyond = 0.0
+        if cloud.basis is not None:
+            inside = cloud.basis @ z
+            beyond, z = float(z @ z - inside @ inside), inside
+        y = z - S.mean
+        squared = y @ P @ y + (beyond if beyond > 1e-8 else 0.0) / S.outside
+        log_odds = float(cloud.groups[0].log_odds(z[:1])[0]) if grouped else -np.inf
+        chance = sigmoid(log_odds)
+        assert found == pytest.approx(-max(squared / 7.0, 2.0 * chance), rel=1e-6)
+        far = found < -1.0 and chance < 0.5
+        assert chance_of_clean == pytest.approx(0.0 if far else 1.0 - chance, abs=1e-9)
+        pulled = np.eye(z.size)[0] if chance > 0.5 else P @ y
+        if cloud.basis is not None:
+            y, pulled = cloud.basis.T @ y, cloud.basis.T @ pulled
+        np.testing.assert_allclose(part[cloud.columns], np.maximum(y * pulled, 0.0), atol=1e-8)
+        np.testing.assert_allclose(away[cloud.columns], y, atol=1e-10)
+        assert part[2] == away[2] == 0.0

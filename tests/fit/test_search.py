@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from outweigh import objectives
 from outweigh.fit.problem import Problem
-from outweigh.fit.search import Found, Search, Weights
+from outweigh.fit.search import Found, Search, Weights, _NearOrSlow
 from outweigh.fit.tuning import TUNING, Tuning
 from outweigh.fit.workspace import Basis, Columns, Everything, Workspace, workspace_for
 from outweigh.forms import Form
@@ -157,6 +157,9 @@ def test_the_trace_counts_through_and_names_full_passes(samples_of: Kind, space:
     _, found = found_on(space, samples_of(rows()))
     assert [line.iteration for line in found.trace] == list(range(len(found.trace)))
     assert found.trace[-1].value == found.value
+    # A survey takes no step, and what it found counts.
+    assert (found.trace[-1].step, found.trace[-1].accepted) == (0.0, True)
+    assert found.support_level == 0.0
 
 
 @every_space
@@ -379,3 +382,13 @@ def test_outliers_in_several_directions_are_all_seen_at_first() -> None:
     found = searching(problem, space).run()
     assert np.isin(np.arange(32), space.coordinates).all()
     assert found.status is Status.REACHED
+
+
+def test_a_descent_ends_at_its_level_or_after_two_slow_steps_in_a_row() -> None:
+    ends = _NearOrSlow(level=1.0, slow=0.9)
+    none = np.empty(0)
+    # Quick, slow, quick, slow, slow: only two in a row end it.
+    assert [ends(value, none) for value in (10.0, 9.5, 5.0, 4.9, 4.8)] == [False] * 4 + [True]
+    # A step that is exactly as quick as asked for is not slow.
+    ends = _NearOrSlow(level=1.0, slow=0.5)
+    assert [ends(value, none) for value in (8.0, 4.0, 2.0, 1.0)] == [False] * 3 + [True]

@@ -34,12 +34,12 @@ def assert_one_definition(est: RobustEstimator) -> None:
         assert not certificate.clean
         assert certificate.status is not Status.REACHED
         return
-    assert (certificate.status is Status.REACHED) == certificate.clean
+    reached = certificate.status is Status.REACHED
+    assert certificate.clean == (reached and certificate.removed <= certificate.expected + 1e-9)
     at_level = est.objective_ <= certificate.noise_floor.clean
     if certificate.noise != "elliptical":
-        assert certificate.clean == (at_level and certificate.support_level <= 1.0)
-    if certificate.noise != "elliptical":
-        assert certificate.verdict.startswith("clean level reached") == certificate.clean
+        assert reached == (at_level and certificate.support_level <= 1.0)
+        assert certificate.verdict.startswith("clean level reached") == reached
     elif certificate.far > certificate.removed + 1e-9:
         assert "contamination allows no more" in certificate.verdict
 

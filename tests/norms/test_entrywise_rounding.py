@@ -136,7 +136,39 @@ def test_a_screen_that_overflowed_is_not_used(
     screen = A.astype(np.float32)
     screen[3, 4] = screen[4, 3] = np.inf
     matrix = Rounded(A, seen=screen, rounding=0.1, tiled=tiled)
-    assert norm.maximize(matrix).value == norm.maximize(ArrayMoment(A)).value
+    found, exact = norm.maximize(matrix), norm.maximize(ArrayMoment(A))
+    assert found.value == exact.value
+    np.testing.assert_array_equal(found.form.to_array(), exact.form.to_array())
+
+
+@seeds
+@pytest.mark.parametrize("size", [7, 50])
+def test_with_rounding_those_entries_come_that_may_be_among_the_largest_and_no_others(
+    seed: int, size: int
+) -> None:
+    A = nearly_tied(seed)
+    rows, cols, _ = largest_entries(tiles(A, size), len(A), 40, ROUNDING / 8)
+    cut = np.sort(np.abs(A), axis=None)[-40]
+    found = np.zeros(A.shape, dtype=bool)
+    found[rows, cols] = True
+    np.testing.assert_array_equal(found, np.abs(A) >= cut - ROUNDING / 4)
+
+
+@seeds
+def test_a_survey_of_entries_reads_the_rows_with_most_energy_in_the_form(seed: int) -> None:
+    A = symmetric(seed)
+    A[3] = A[:, 3] = 0.0
+    # One entry that is the largest of all, in a row that has no other of the form.
+    A[3, 3] = np.abs(A).max() + 0.1
+    norm = LargestEntries(60)
+    energy = np.square(norm.maximize(ArrayMoment(A)).form.to_array()).sum(axis=1)
+    rows = np.sort(np.argsort(-energy)[:4])
+    seen = norm.survey(ArrayMoment(A), 4)
+    assert seen.n_rows == 4
+    own = np.zeros(len(A))
+    own[rows] = A[rows, rows] ** 2
+    np.testing.assert_allclose(seen.own, own)
+    np.testing.assert_allclose(seen.energy, np.square(A[rows]).sum(axis=0) - own)
 
 
 @pytest.mark.parametrize("n_coordinates", [0, 5, 15, 40])

@@ -41,6 +41,7 @@ CASES = {
     "F,32 n=500 d=30": entries(500, 30, 32),
     "F,400 n=500 d=20": entries(500, 20, 400),
     "spectral n=500 d=8": spectral(500, 8, 1),
+    "spectral n=6 d=3": spectral(6, 3, 1),
     "spectral n=500 d=40": spectral(500, 40, 1),
     "spectral n=150 d=60": spectral(150, 60, 1),
     "Ky Fan 2 n=400 d=10": spectral(400, 10, 2),
@@ -134,6 +135,10 @@ def test_heavier_tails_raise_the_floor(norm: Norm) -> None:
     assert noise_floor(norm, 500, 12, 9.0).median > noise_floor(norm, 500, 12, 3.0).median
 
 
+def test_light_tails_leave_a_simulated_spectrum_as_it_is() -> None:
+    assert noise_floor(KyFan(1), 200, 8, kurtosis=1.8) == noise_floor(KyFan(1), 200, 8)
+
+
 def test_laplace_data_lies_below_the_upper_level_of_its_kurtosis() -> None:
     rng = np.random.default_rng(5)
     floor = noise_floor(RowwiseLargest(3), 1000, 30, 6.0)
@@ -154,6 +159,18 @@ def test_a_spectral_floor_in_high_dimension_is_the_edge() -> None:
     n, d = 4000, 400
     edge = (1.0 + np.sqrt(d / n)) ** 2 - 1.0
     assert noise_floor(KyFan(1), n, d).median == pytest.approx(edge, rel=0.05)
+
+
+def test_two_rows_about_their_mean_have_one_direction_between_them() -> None:
+    # |x - y|^2 / 4 is half a chi-squared of d degrees of freedom.
+    assert noise_floor(KyFan(1), 2, 2000).median == pytest.approx(2000 / 2 - 1, rel=0.025)
+
+
+def test_a_spectral_floor_rises_with_every_rank_also_beyond_those_tabulated() -> None:
+    floors = [noise_floor(KyFan(rank), 400, 40).median for rank in range(1, 12)]
+    assert (np.diff(floors) > 0.0).all()
+    # Each eigenvalue is smaller than the one before.
+    assert (np.diff(floors, 2) < 1e-9).all()
 
 
 def test_a_single_feature_has_a_floor() -> None:

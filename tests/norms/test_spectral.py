@@ -77,6 +77,27 @@ def test_a_spread_maximiser_says_what_it_attains() -> None:
     assert found.attained == pytest.approx(np.sum(found.form.to_array() * A), rel=1e-12)
 
 
+def test_a_level_spreads_nothing_where_the_rank_is_not_one() -> None:
+    A = ArrayMoment(np.diag([4.0, -2.0, 1.5, 0.5]))
+    plain, leveled = KyFan(2).maximize(A), KyFan(2, level=1.0).maximize(A)
+    assert leveled.value == plain.value == pytest.approx(6.0)
+    np.testing.assert_array_equal(leveled.form.to_array(), plain.form.to_array())
+
+
+def test_a_value_at_the_level_itself_is_not_spread() -> None:
+    found = KyFan(1, level=4.0).maximize(ArrayMoment(np.diag([4.0, -2.0, 0.5])))
+    np.testing.assert_array_equal(np.abs(found.form.to_array()), np.diag([1.0, 0.0, 0.0]))
+
+
+def test_a_survey_names_the_features_that_the_directions_have_most_of() -> None:
+    A = np.zeros((8, 8))
+    A[np.ix_([1, 4], [1, 4])] = [[3.0, 2.0], [2.0, 3.0]]
+    A[6, 6] = -1.5
+    survey = KyFan(2).survey(ArrayMoment(A), 3)
+    assert survey.coordinates.tolist() == [1, 4, 6]
+    assert survey.value == pytest.approx(6.5)
+
+
 def assert_eigenpairs(A: Array, values: Array, vectors: Array, count: int) -> None:
     expected = np.linalg.eigvalsh(A)
     expected = expected[np.argsort(-np.abs(expected), kind="stable")][:count]

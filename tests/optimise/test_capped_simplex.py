@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy import optimize
 
 import outweigh.optimise.capped_simplex
-from outweigh.optimise.capped_simplex import CappedSimplex
+from outweigh.optimise.capped_simplex import CappedSimplex, _linear_root
 
 FloatArray = NDArray[np.float64]
 ATOL = 1e-12
@@ -637,3 +637,38 @@ class TestTheSetItself:
 
 def test_the_examples_run() -> None:
     assert doctest.testmod(outweigh.optimise.capped_simplex).failed == 0
+
+
+@pytest.mark.parametrize("n", [1, 3, 10, 49, 1000])
+def test_caps_whose_running_sum_falls_short_by_rounding_are_all_filled(n: int) -> None:
+    D = CappedSimplex.from_contamination(n, 0.0)
+    np.testing.assert_allclose(D.minimize_linear(np.arange(n)), 1.0 / n, rtol=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize(
+    ("least", "most", "total"),
+    [(0.0, 0.4, 1.0), (0.0, np.inf, 1.0), (0.0, np.inf, 50.0), (-np.inf, 0.4, -50.0)],
+)
+def test_between_two_breakpoints_the_root_makes_the_sum(
+    seed: int, least: float, most: float, total: float
+) -> None:
+    rng = np.random.default_rng(seed)
+    v, s = rng.standard_normal(8), rng.uniform(0.5, 2.0, 8)
+    lower, upper = np.full(8, least), np.full(8, most)
+    # One row is held where it is: it does not take part in the slope.
+    lower[0] = upper[0] = 0.3
+
+    def excess(tau: float) -> float:
+        return float(np.clip(v - tau * s, lower, upper).sum()) - total
+
+    points = np.append((v - upper)[1:] / s[1:], (v - lower)[1:] / s[1:])
+    points = np.unique([-np.inf, *points, np.inf])
+    sums = np.array([excess(p) if np.isfinite(p) else -p for p in points])
+    last = np.flatnonzero(sums > 0.0)[-1]
+    # Not at the breakpoints themselves, where rounding decides who is free.
+    low, high = float(points[last]) + 1e-9, float(points[last + 1]) - 1e-9
+    v[0] = 0.3 + s[0] * np.clip(0.0, low + 1e-3, high - 1e-3)
+    tau = _linear_root(v, s, lower, upper, total, low, high)
+    assert low <= tau <= high
+    assert abs(excess(tau)) < 1e-10

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
+import scipy.sparse
 
-from outweigh import RobustMean, RobustSparseMean
+from outweigh import RobustMean, RobustSparseMean, write_report
 from outweigh.estimators.base import RobustEstimator
 from outweigh.report import Fitted, build_fit_report
 
@@ -75,6 +78,17 @@ def test_a_fit_that_stalled_says_what_to_do() -> None:
     assert "verdict care" in page
     assert "Use with care" in page
     assert "--trusted FILE" in page
+    assert re.search(r"if columns such as &lt;i&gt;\d and &lt;i&gt;\d are correlated", page)
+
+
+def test_advice_names_skewed_columns() -> None:
+    found = fitted(RobustMean(contamination=0.05, covariance=None), correlated=True)
+    X = np.exp(found.X)
+    again = Fitted(
+        RobustMean(contamination=0.05, covariance=None).fit(X), X, found.labels, "abcdefgh"
+    )
+    assert not again.certificate.clean
+    assert "are skewed, perhaps take logarithms of them" in again.advice
 
 
 def test_clean_data_has_no_distrusted_rows() -> None:
@@ -88,3 +102,55 @@ def test_paper_is_light_also_where_the_screen_is_dark(page: str) -> None:
     dark = "(prefers-color-scheme: dark)"
     assert dark in style
     assert style.count(dark) == style.count(f"@media screen and {dark}")
+
+
+def correlated_table() -> pd.DataFrame:
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((300, 6)) + 2.0 * rng.standard_normal((300, 1))
+    X[:12, 4] -= 12.0
+    return pd.DataFrame(X, index=[f"r{i}" for i in range(300)]).add_prefix("c")
+
+
+@pytest.mark.parametrize("kind", ["frame", "array", "holes"])
+def test_a_page_is_written_from_python(kind: str, tmp_path: Path) -> None:
+    X = correlated_table()
+    if kind == "holes":
+        X.iloc[20, 1] = np.nan
+    rows = X if kind == "frame" else X.to_numpy()
+    est = RobustMean(missing="median" if kind == "holes" else None).fit(rows)
+    path = write_report(est, rows, tmp_path / "page.html")
+    page = Path(path).read_text(encoding="utf-8")
+    assert (">r11<" in page) == (kind == "frame")
+    assert "Distrusted rows over the trusted ones" in page
+    assert "The weightiest column against the one that it goes with most" in page
+    assert "by the others" in page
+
+
+def test_a_page_needs_the_rows_of_the_fit(tmp_path: Path) -> None:
+    X = correlated_table()
+    est = RobustMean().fit(X)
+    with pytest.raises(ValueError, match="X must hold the 300 rows of the fit; got 10"):
+        write_report(est, X[:10], tmp_path / "page.html")
+    with pytest.raises(TypeError, match="not sparse"):
+        write_report(est, scipy.sparse.csr_array(X.to_numpy()), tmp_path / "page.html")
+
+
+def test_long_lists_are_folded() -> None:
+    page = build_fit_report(fitted(RobustMean(), wrong=25))
+    assert page.count("<details>") == 1
+    assert "5 more rows</summary>" in page
+    assert "<details>" not in build_fit_report(fitted(RobustMean(), wrong=15))
+
+
+def test_notebooks_show_certificate_and_reasons_escaped() -> None:
+    X = correlated_table().rename(columns={"c4": "<b>"})
+    est = RobustMean().fit(X)
+    for shown in (est.explain(X)._repr_html_(), est.certificate_._repr_html_()):
+        assert "<b>" not in shown
+        assert "<table>" in shown
+    reasons = est.explain(X)._repr_html_()
+    assert "&lt;b&gt; (" in reasons
+    assert "12 rows are distrusted" in reasons
+    assert "and 2 more" in reasons
+    assert est.certificate_.verdict in est.certificate_._repr_html_()
+    assert est.explain(X.iloc[50:])._repr_html_() == "<p>no row is distrusted</p>"

@@ -1,7 +1,7 @@
 """Contaminated data with known truth: adversaries against means and principal components.
 
 An adversary is a function ``name(n_samples, n_features, n_nonzero, contamination, random_state)``
-with keyword options of its own; it returns a :class:`Sample`. :data:`ADVERSARIES` lists them by
+with keyword options of its own; it returns a :class:`Sample`. ``ADVERSARIES`` lists them by
 name and :func:`make` calls one by name.
 """
 
@@ -79,7 +79,7 @@ def make(
     Parameters
     ----------
     name : str
-        One of the keys of :data:`ADVERSARIES`.
+        One of the keys of ``ADVERSARIES``.
     n_samples, n_features, n_nonzero : int
         Rows, columns, and the number of features the truth uses.
     contamination : float in [0, 0.5)

@@ -2,7 +2,7 @@
 
 Each is a scikit-learn estimator whose ``fit(X)`` sets ``location_`` or ``components_``; the two
 oracles ask for the mask of the genuine rows, ``fit(X, inliers=mask)``. Each says what it assumes,
-what its parameters mean and what it costs. :data:`MEAN_BASELINES` and :data:`PCA_BASELINES` list
+what its parameters mean and what it costs. ``MEAN_BASELINES`` and ``PCA_BASELINES`` list
 them by name.
 """
 
@@ -11,8 +11,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from outweigh.baselines.agnostic import AgnosticMean
 from outweigh.baselines.base import ComponentsBaseline, MeanBaseline
 from outweigh.baselines.covariance import MinCovDetMean
+from outweigh.baselines.directions import SphericalPCA, TylerPCA
 from outweigh.baselines.filters import FilterMean, FilterSparseMean
 from outweigh.baselines.means import (
     CoordinatewiseMedian,
@@ -24,6 +26,7 @@ from outweigh.baselines.means import (
 from outweigh.baselines.pca import EmpiricalPCA, EmpiricalSparsePCA, OraclePCA
 from outweigh.baselines.pca_filters import FilterPCA, FilterSparsePCA
 from outweigh.baselines.pruning import NaivePruning, RansacMean
+from outweigh.baselines.quantum_entropy import QuantumEntropyMean
 from outweigh.baselines.sdp import SdpMean
 from outweigh.baselines.spectral_weights import GradientDescentMean, MultiplicativeWeightsMean
 from outweigh.baselines.thresholding import IterativeTrimmedHardThresholding
@@ -44,6 +47,8 @@ MEAN_BASELINES: Mapping[str, type[MeanBaseline]] = MappingProxyType(
         "gradient_descent": GradientDescentMean,
         "multiplicative_weights": MultiplicativeWeightsMean,
         "min_cov_det": MinCovDetMean,
+        "quantum_entropy": QuantumEntropyMean,
+        "agnostic": AgnosticMean,
     }
 )
 PCA_BASELINES: Mapping[str, type[ComponentsBaseline]] = MappingProxyType(
@@ -53,12 +58,15 @@ PCA_BASELINES: Mapping[str, type[ComponentsBaseline]] = MappingProxyType(
         "empirical_sparse": EmpiricalSparsePCA,
         "filter": FilterPCA,
         "filter_sparse": FilterSparsePCA,
+        "spherical": SphericalPCA,
+        "tyler": TylerPCA,
     }
 )
 
 __all__ = [
     "MEAN_BASELINES",
     "PCA_BASELINES",
+    "AgnosticMean",
     "CoordinatewiseMedian",
     "EmpiricalMean",
     "EmpiricalPCA",
@@ -75,7 +83,10 @@ __all__ = [
     "NaivePruning",
     "OracleMean",
     "OraclePCA",
+    "QuantumEntropyMean",
     "RansacMean",
     "SdpMean",
+    "SphericalPCA",
     "TrimmedMean",
+    "TylerPCA",
 ]

@@ -32,6 +32,7 @@ _CHECKS: dict[str, Callable[[str, Any], object]] = {
     "n_components": check_count,
     "n_nonzero": check_count,
     "n_trials": check_count,
+    "sharpness": check_between,
     "spike": check_between,
     "step_size": partial(check_between, high=2.0),
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import codecs
 import math
 from collections.abc import Callable
 from typing import Any
@@ -10,11 +11,11 @@ from typing import Any
 from outweigh.files.reading import MAX_GIGABYTES
 from outweigh.libraries import version_of
 
-__all__ = ["BAD_INPUT", "INTERRUPTED", "OK", "SOME_RUNS_FAILED", "build_parser"]
+__all__ = ["BAD_INPUT", "INTERRUPTED", "OK", "SOME_RUNS_FAILED", "TERMINATED", "build_parser"]
 
-OK, SOME_RUNS_FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
+OK, SOME_RUNS_FAILED, BAD_INPUT, INTERRUPTED, TERMINATED = 0, 1, 2, 130, 143
 
-_KINDS = ("mean", "sparse-mean", "pca", "sparse-pca")
+_KINDS = ("auto", "mean", "sparse-mean", "pca", "sparse-pca")
 
 _ABOUT = """\
 Means and principal components of data that you cannot trust: fit your own files, see the library
@@ -24,13 +25,15 @@ _EPILOG = """\
 examples:
   outweigh fit mean data.csv --report page.html    your own data, and which rows not to trust
   outweigh demo                                    what it is about, in under a minute
+  outweigh plan --features 1000 --nonzero 10       how many rows a mean needs
   outweigh list                                    panels, algorithms and adversaries
   outweigh reproduce --quick --report              every panel, few points
   outweigh reproduce linear-hiding-n --jobs 2      one panel in full
   outweigh reproduce mine.toml --out mine          an experiment of your own
 
 exit codes:
-  0 done   1 some runs failed (they are recorded and shown)   2 bad input   130 interrupted"""
+  0 done   1 some runs failed (they are recorded and shown)   2 bad input, or nowhere to write
+  130 interrupted   143 terminated"""
 
 _FIT = """\
 Estimates a mean or principal components from the numeric columns of FILE, and says which rows it
@@ -48,8 +51,13 @@ Scores the rows of FILE with a model that `outweigh fit --save` wrote, and says 
 distrusted and why."""
 
 _DEMO = """\
-Makes data of which a tenth is wrong, estimates its mean in many ways, prints a table of the errors
-and saves a figure in the current directory."""
+Makes data of which a tenth is wrong and estimates its mean in many ways; then finds wrong rows in a
+real table, beside two methods of scikit-learn. Prints tables of both, and saves a figure and a page
+in the current directory."""
+
+_PLAN = """\
+Says how many rows a robust mean needs, before any is measured: to see outliers that would move the
+plain mean by --shift, and for the theorems of the paper to hold."""
 
 _REPRODUCE = """\
 Runs experiments, stores a record of every run, and draws a figure of each experiment. Only
@@ -101,7 +109,10 @@ def build_parser() -> argparse.ArgumentParser:
     )
     fit.set_defaults(module="fit", function="fit")
     fit.add_argument(
-        "kind", choices=_KINDS, metavar=f"{{{','.join(_KINDS)}}}", help="what to estimate"
+        "kind",
+        choices=_KINDS,
+        metavar=f"{{{','.join(_KINDS)}}}",
+        help="what to estimate; auto: a mean, sparse or not as the table looks, and it is said why",
     )
     _add_reading(fit, columns=True)
     _add_estimate(fit)
@@ -123,11 +134,24 @@ def build_parser() -> argparse.ArgumentParser:
 
     demo = commands.add_parser(
         "demo",
-        help="contaminate data, compare estimates of its mean, save a figure",
+        help="see it at work on made and on real data, beside other methods",
         description=_DEMO,
     )
     demo.set_defaults(module="demo", function="demo")
     demo.add_argument("--seed", type=_whole(0), default=0, help="another sample (default: 0)")
+
+    plan = commands.add_parser("plan", help="how many rows a robust mean needs", description=_PLAN)
+    plan.set_defaults(module="plan", function="plan")
+    plan.add_argument("--features", type=_whole(1), required=True, help="the number of columns")
+    plan.add_argument("--nonzero", type=_whole(1), help="nonzero entries, if the mean is sparse")
+    plan.add_argument(
+        "--contamination", type=float, default=0.1, help="share of wrong rows (default: 0.1)"
+    )
+    plan.add_argument(
+        "--shift",
+        type=float,
+        help="how far the mean may be off, in units of the noise (default: the least to be had)",
+    )
 
     reproduce = commands.add_parser(
         "reproduce",
@@ -150,7 +174,8 @@ def build_parser() -> argparse.ArgumentParser:
     plot = commands.add_parser(
         "plot",
         help="draw the figures again from stored results",
-        description="Draws figures and tables from the records in DIR and runs nothing.",
+        description="Draws figures and tables from the records in DIR (the first argument, or "
+        "--out) and runs nothing.",
     )
     plot.set_defaults(module="experiments", function="plot")
     _add_figures(plot, "all that come with the package and have records")
@@ -175,15 +200,22 @@ def _add_reading(parser: argparse.ArgumentParser, columns: bool) -> None:
     add = parser.add_argument_group("reading FILE").add_argument
     if columns:
         add("--columns", type=_names, metavar="A,B,...",
-            help="columns to use (default: all numeric ones)")  # fmt: skip
+            help="columns to use, or patterns such as 'gene_*' (default: "
+            "all numeric ones)")  # fmt: skip
+        add("--exclude", type=_names, metavar="A,B,...", default=(),
+            help="columns not to use, or patterns")  # fmt: skip
     add("--id-column", metavar="NAME", help="the column that names the rows")
     add("--missing", choices=("drop", "median"),
         help="leave rows with missing values out, or put medians of the columns in their place "
         "(default: refuse them)")  # fmt: skip
+    add("--na", type=_names, metavar="WORD,...", default=(),
+        help="what else stands for a missing value, such as ERR,-999")  # fmt: skip
     add("--delimiter", type=_delimiter, metavar="C",
-        help="between cells (default: a tab for .tsv, else a comma)")  # fmt: skip
-    add("--decimal", type=_decimal, metavar="C", default=".",
-        help="in numbers of a text file (default: a point)")  # fmt: skip
+        help="between cells (default: a tab, semicolon, bar or comma is recognised)")  # fmt: skip
+    add("--decimal", type=_decimal, metavar="C",
+        help="a point or a comma, in numbers of a text file (default: recognised)")  # fmt: skip
+    add("--encoding", type=_encoding, metavar="NAME",
+        help="of a text file (default: UTF-8 and UTF-16 are recognised, else latin-1)")  # fmt: skip
     add(
         "--max-gigabytes",
         type=_gigabytes,
@@ -218,10 +250,10 @@ def _add_estimate(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument(
         "--components",
-        type=_whole(1),
+        type=_whole(1, "auto"),
         default=1,
         metavar="N",
-        help="number of principal components (default: 1)",
+        help="number of principal components; auto counts those that stand out (default: 1)",
     )
     group.add_argument(
         "--scale",
@@ -232,8 +264,8 @@ def _add_estimate(parser: argparse.ArgumentParser) -> None:
     either.add_argument(
         "--covariance",
         metavar="FILE",
-        help="a square table, the covariance of clean rows, where columns are correlated; for "
-        "components that of the noise alone",
+        help="a square table, the covariance of clean rows, or none: columns are uncorrelated; for "
+        "components that of the noise alone (default: it is tested, and found)",
     )
     either.add_argument(
         "--trusted",
@@ -327,6 +359,15 @@ def _delimiter(text: str) -> str:
     if len(text) != 1:
         raise argparse.ArgumentTypeError(f"must be one character, or tab; got {text!r}")
     return text
+
+
+def _encoding(text: str) -> str:
+    try:
+        return codecs.lookup(text).name
+    except LookupError:
+        raise argparse.ArgumentTypeError(
+            f"must be an encoding such as utf-8, utf-16 or latin-1; got {text!r}"
+        ) from None
 
 
 def _decimal(text: str) -> str:

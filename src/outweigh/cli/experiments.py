@@ -15,7 +15,7 @@ import joblib
 from joblib.externals.loky.process_executor import TerminatedWorkerError
 
 from outweigh.adversaries import ADVERSARIES, MEAN_ADVERSARIES, options_of
-from outweigh.cli.arguments import INTERRUPTED, OK, SOME_RUNS_FAILED
+from outweigh.cli.arguments import OK, SOME_RUNS_FAILED
 from outweigh.cli.progress import progress_of_runs
 from outweigh.experiments.algorithms import ALGORITHMS
 from outweigh.experiments.errors import ExperimentError
@@ -48,13 +48,13 @@ def reproduce(arguments: argparse.Namespace) -> int:
             with progress_of_runs(waiting, n_before, sys.stderr) as update:
                 for record in do_runs(waiting, store, arguments.jobs or joblib.cpu_count()):
                     update(record)
-        except KeyboardInterrupt:
+        except KeyboardInterrupt as interrupt:
             done = len(runs) - len(missing_runs(runs, store))
-            _say(
+            # Of its own kind, which decides the exit code.
+            raise type(interrupt)(
                 f"interrupted: {done} of {len(runs)} runs are safe in {store.path}; "
                 f"the same command goes on from there"
-            )
-            return INTERRUPTED
+            ) from interrupt
         except TerminatedWorkerError as error:
             raise ExperimentError(
                 "a worker process died, perhaps for want of memory; the same command with fewer "
@@ -67,6 +67,9 @@ def reproduce(arguments: argparse.Namespace) -> int:
 def plot(arguments: argparse.Namespace) -> int:
     """Draw and tabulate experiments from what is stored."""
     out, names = Path(arguments.out), arguments.figures
+    if names and Path(names[0]).is_dir():
+        # `outweigh plot DIR` is what people try first.
+        out, names = Path(names[0]), names[1:]
     path = out / _RECORDS
     if not path.exists():
         raise ExperimentError(f"{path}: does not exist; `outweigh reproduce --out {out}` makes it")

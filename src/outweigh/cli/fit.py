@@ -14,8 +14,10 @@ from textwrap import indent
 from typing import Any
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 
 from outweigh.cli.arguments import OK
+from outweigh.cli.choice import choose
 from outweigh.cli.outputs import check_outputs, result_csv, result_json
 from outweigh.cli.progress import progress_of_fit
 from outweigh.estimators.base import RobustEstimator
@@ -53,7 +55,8 @@ def fit(arguments: argparse.Namespace) -> int:
     """Fit an estimator to the rows of a file."""
     kind = arguments.kind
     if arguments.n_nonzero != "auto" and not kind.startswith("sparse-"):
-        raise DataError(f"--n-nonzero: has no meaning for {kind}; use sparse-{kind}")
+        sparse = "sparse-mean" if kind == "auto" else f"sparse-{kind}"
+        raise DataError(f"--n-nonzero: has no meaning for {kind}; use {sparse}")
     if arguments.components != 1 and not kind.endswith("pca"):
         raise DataError(f"--components: has no meaning for {kind}; it is for pca and sparse-pca")
     outputs = {
@@ -93,6 +96,7 @@ def score(arguments: argparse.Namespace) -> int:
     n = len(table.labels)
     summary = [
         f"{type(model).__name__} from {arguments.model} on {table.source}: {n:,} rows",
+        f"  the model's verdict: {model.certificate_.verdict}",
         *(f"  {note}" for note in _notes(table)),
         f"\n{len(found):,} of {n:,} rows ({len(found) / n:.1%}) are distrusted.",
         *_reasons(found, [table.labels[i] for i in found.rows[:_SHOWN]]),
@@ -109,7 +113,8 @@ def _tell(summary: list[str], files: dict[str, str | bytes], asked: list[str]) -
         print("\n".join(summary))
     if asked:
         print(f"\nWritten: {', '.join(asked)}")
-    sys.stdout.flush()
+    # Not sys.stdout.flush(): there is none where the caller has closed it.
+    print(end="", flush=True)
     return OK
 
 
@@ -150,19 +155,24 @@ def _rows(arguments: argparse.Namespace, columns: Sequence[str] | None, min_rows
     options: dict[str, Any] = {
         "columns": columns,
         "id_column": arguments.id_column,
+        "exclude": getattr(arguments, "exclude", ()),
         "missing": arguments.missing,
-        "delimiter": arguments.delimiter,
-        "decimal": arguments.decimal,
         "min_rows": min_rows,
+        **_written(arguments),
     }
     if arguments.scheduler:
         return open_table(arguments.file, **options)
     return read_table(arguments.file, max_gigabytes=arguments.max_gigabytes, **options)
 
 
+def _written(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Return what the options say of how files are written."""
+    return {name: getattr(arguments, name) for name in ("delimiter", "decimal", "encoding", "na")}
+
+
 def _notes(table: Table) -> list[str]:
-    """Return what was named, left out or dropped on the way, a sentence each."""
-    notes = []
+    """Return what was recognised, named, left out or dropped on the way, a sentence each."""
+    notes = list(table.recognised)
     if table.id_column is not None:
         notes.append(f"rows are named by column {table.id_column!r}")
     elif table.numbered:
@@ -179,21 +189,37 @@ def _notes(table: Table) -> list[str]:
 
 def _fitted(arguments: argparse.Namespace) -> tuple[Fitted, float, Table]:
     table = _rows(arguments, arguments.columns)
+    chosen = []
+    if arguments.kind == "auto":
+        arguments.kind, why = choose(table)
+        chosen.append(f"auto took {arguments.kind}: {why}")
     estimator = _estimator(arguments, _covariance(arguments, table.columns))
     if arguments.missing == "median" or not table.lazy:
         estimator.set_params(missing=arguments.missing)
     started = time.monotonic()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
+        # The verdict says so.
+        warnings.simplefilter("ignore", ConvergenceWarning)
         rows = table.values if table.lazy else named_frame(table.values, table.columns)
         estimator.set_params(verbose=True).fit(rows)
     estimator.set_params(verbose=False)
     seconds = time.monotonic() - started
-    notes = [*_notes(table), *dict.fromkeys(f"warning: {found.message}" for found in caught)]
+    notes = [
+        *chosen,
+        *_notes(table),
+        *dict.fromkeys(f"warning: {found.message}" for found in caught),
+    ]
     if estimator.subsample_ is not None:
         notes.append(
             f"weights were searched on a random sample of {estimator.subsample_.size:,} rows, of "
             "which the verdict speaks; the others are weighted by their scores (see --subsample)"
+        )
+    stand_out = getattr(estimator, "n_nonzero_", 0)
+    if arguments.n_nonzero == "auto" and 2 * stand_out > len(table.columns):
+        notes.append(
+            f"the mean is not sparse about zero: {stand_out:,} of {len(table.columns):,} entries "
+            "stand out; subtract a baseline that you know, or fit mean instead of sparse-mean"
         )
     source = "standard input" if table.source == "-" else table.source
     command = join(["outweigh", *arguments.words])
@@ -202,7 +228,7 @@ def _fitted(arguments: argparse.Namespace) -> tuple[Fitted, float, Table]:
     return fitted, seconds, table
 
 
-def _estimator(arguments: argparse.Namespace, covariance: Array | None) -> RobustEstimator:
+def _estimator(arguments: argparse.Namespace, covariance: Array | str | None) -> RobustEstimator:
     options = {"contamination": arguments.contamination, "covariance": covariance}
     if arguments.kind.endswith("pca"):
         options["n_components"] = arguments.components
@@ -218,16 +244,18 @@ def _estimator(arguments: argparse.Namespace, covariance: Array | None) -> Robus
     return _ESTIMATORS[arguments.kind](**options)
 
 
-def _covariance(arguments: argparse.Namespace, columns: list[str]) -> Array | None:
+def _covariance(arguments: argparse.Namespace, columns: list[str]) -> Array | str | None:
+    """Return the covariance of clean rows: "auto" if nobody gave one, None if uncorrelated."""
     file = arguments.covariance or arguments.trusted
     if not file:
+        return "auto"
+    if arguments.covariance == "none":
         return None
     values = read_table(
         file,
         columns=columns,
-        delimiter=arguments.delimiter,
-        decimal=arguments.decimal,
         max_gigabytes=arguments.max_gigabytes,
+        **_written(arguments),
     ).values
     if arguments.trusted:
         from sklearn.covariance import LedoitWolf

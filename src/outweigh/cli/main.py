@@ -3,22 +3,31 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 
-from outweigh.cli.arguments import BAD_INPUT, INTERRUPTED, OK, build_parser
+from outweigh.cli.arguments import BAD_INPUT, INTERRUPTED, OK, TERMINATED, build_parser
 from outweigh.experiments.errors import ExperimentError
 from outweigh.libraries import library
 
 __all__ = ["main"]
 
+_OF_ANY_COMMAND = (OSError, ImportError, ExperimentError, MemoryError)
 _ABOUT_INPUT = {
     # The estimators refuse rows and parameters in words for a person.
-    "fit": (OSError, ImportError, ExperimentError, ValueError, TypeError, MemoryError),
-    "experiments": (OSError, ImportError, ExperimentError),
-    "demo": (OSError, ImportError, ExperimentError),
+    "fit": (*_OF_ANY_COMMAND, ValueError, TypeError),
+    "experiments": _OF_ANY_COMMAND,
+    "demo": _OF_ANY_COMMAND,
+    "plan": (*_OF_ANY_COMMAND, ValueError),
 }
+
+
+class _Terminated(KeyboardInterrupt):
+    """SIGTERM: ends a command as an interrupt does, so that nothing is left half done."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -43,14 +52,17 @@ def main(argv: Sequence[str] | None = None) -> int:
             library("jinja2", "--report: needs")
         # Commands are imported when they are called, so that help and errors come at once.
         module = import_module(f"outweigh.cli.{arguments.module}")
-        code: int = getattr(module, arguments.function)(arguments)
+        with _sigterm_as_exception():
+            code: int = getattr(module, arguments.function)(arguments)
     except BrokenPipeError:
         # The reader of the output has left, as `| head` does. Nothing more can be said to it.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return OK
-    except KeyboardInterrupt:
-        print("\noutweigh: interrupted", file=sys.stderr)
-        return INTERRUPTED
+    except KeyboardInterrupt as error:
+        terminated = isinstance(error, _Terminated)
+        said = str(error) or ("terminated" if terminated else "interrupted")
+        print(f"\noutweigh: {said}", file=sys.stderr)
+        return TERMINATED if terminated else INTERRUPTED
     except _ABOUT_INPUT[arguments.module] as error:
         if getattr(arguments, "debug", False):
             raise
@@ -59,8 +71,29 @@ def main(argv: Sequence[str] | None = None) -> int:
     return code
 
 
+@contextmanager
+def _sigterm_as_exception() -> Iterator[None]:
+    """Raise `_Terminated` where SIGTERM would end the process at once, files half written."""
+
+    def terminate(*_: object) -> None:
+        raise _Terminated
+
+    # Signals are for the main thread alone, and a caller's own handler stays.
+    ours = threading.current_thread() is threading.main_thread()
+    if not ours or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        yield
+        return
+    signal.signal(signal.SIGTERM, terminate)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
 def _one_line(error: BaseException) -> str:
     text = str(error)
-    if isinstance(error, OSError) and error.filename is not None:
+    if isinstance(error, MemoryError):
+        text = f"out of memory: {text}" if text else "out of memory"
+    elif isinstance(error, OSError) and error.filename is not None:
         text = f"{error.filename}: {error.strerror}"
     return " ".join(text.split()) or type(error).__name__

@@ -73,7 +73,7 @@ class WeightsDisplay(Display):
         return cls(weights * flagged.size, flagged, cap).plot(ax)
 
     def _draw(self, ax: Any) -> None:
-        rows = np.arange(1, self.weights.size + 1)
+        rows = np.arange(self.weights.size)
         draw_rows(ax, rows, self.weights, self.flagged)
         ax.axhline(self.cap, color=LINE, linewidth=0.7, linestyle=":", label="largest allowed")
         ax.set(xlabel="row", ylabel="weight (1: as in a plain mean)")

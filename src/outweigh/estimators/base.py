@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 import warnings
 from abc import abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from html import escape
 from numbers import Integral
@@ -13,6 +15,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, OutlierMixin
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
@@ -30,7 +33,7 @@ from outweigh.fit.score import EllipticalScore, RowScore
 from outweigh.fit.task import Settings, Task
 from outweigh.fit.tuning import TUNING, Tuning
 from outweigh.optimise.descent import Iterate
-from outweigh.protocols import Array, Indices
+from outweigh.protocols import Array, Indices, Status
 from outweigh.research.algorithms import fit_paper
 from outweigh.samples import ArrayRows, Rows
 from outweigh.samples.rows import Accepted
@@ -122,6 +125,8 @@ class RobustEstimator(OutlierMixin, BaseEstimator):
             )
             if rows.n_passes is not None:
                 self.n_passes_ = rows.n_passes
+            if self.certificate_.status in (Status.STALLED, Status.EXHAUSTED):
+                warnings.warn(self.certificate_.verdict, ConvergenceWarning, stacklevel=2)
         except BaseException:
             self.__dict__.clear()
             self.__dict__.update(before)
@@ -131,6 +136,10 @@ class RobustEstimator(OutlierMixin, BaseEstimator):
     @abstractmethod
     def _task(self, n_samples: int) -> Task:
         """Return what is asked of a fit, given the number of rows that count."""
+
+    def _better_task(self, task: Task, found: Fit) -> Task:
+        """Return what is asked of a fit, given what the first one found."""
+        return task
 
     @abstractmethod
     def _set_answer(self, found: Fit) -> None:
@@ -161,7 +170,12 @@ class RobustEstimator(OutlierMixin, BaseEstimator):
         )
         task = self._task(int(np.count_nonzero(positive)))
         solve = fit_paper if self.solver == "paper" else fit
-        found = solve(X.select(positive), sample_weight[positive], task, settings, self._log)
+        rows, weight = X.select(positive), sample_weight[positive]
+        with _shown() if self.verbose else nullcontext():
+            found = solve(rows, weight, task, settings, self._log)
+            again = self._better_task(task, found)
+            if again != task:
+                found = solve(rows, weight, again, settings, self._log)
         _warn_constant(found.noise.varying, d, getattr(self, "feature_names_in_", None))
         certificate = found.certificate
         self.weights_ = np.zeros(positive.size)
@@ -270,9 +284,17 @@ class RobustEstimator(OutlierMixin, BaseEstimator):
             np.asarray(names, dtype=object),
         )
 
-    def _contributions(self, X: NDArray[np.float64]) -> tuple[Array, Array, Indices]:
-        """Return how much each column counts against each row, how far out it is, the columns."""
-        return *self._score.contributions(X), self._score.standardizer.columns
+    def _contributions(self, X: NDArray[np.float64]) -> tuple[Array, Array, Array, Indices]:
+        """Return how much each column counts against each row, how far out it is, the columns.
+
+        And before the columns what the others foretell of each.
+        """
+        score = self._score
+        counted, away = score.contributions(X)
+        foretold = np.full(away.shape, np.nan)
+        if isinstance(score, EllipticalScore):
+            foretold = score.foretold(X)
+        return counted, away, foretold, score.standardizer.columns
 
     def _repr_html_inner(self) -> str:
         return self._verdict_html() + str(super()._repr_html_inner())
@@ -418,6 +440,23 @@ def _offset(scores: Array, sample_weight: Array, share: float) -> float:
     if end == ranked.size - 1:
         return float(np.nextafter(ranked[-1], np.inf))
     return float(ranked[end] / 2.0 + ranked[end + 1] / 2.0)
+
+
+@contextmanager
+def _shown() -> Iterator[None]:
+    """Write what is logged to standard error, also in a notebook, unless somebody listens."""
+    level = logger.level
+    if logger.isEnabledFor(logging.INFO) and logger.hasHandlers():
+        yield
+        return
+    handler = logging.StreamHandler()
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(level)
 
 
 def _warn_few(n_rows: int) -> None:

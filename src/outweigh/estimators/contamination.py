@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, OutlierMixin, clone
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import check_is_fitted
 
@@ -92,12 +93,18 @@ class ContaminationSearch(OutlierMixin, MetaEstimatorMixin, BaseEstimator):
             )
         trials: list[tuple[float, float, bool]] = []
 
+        def fitted(contamination: float | str) -> RobustEstimator:
+            found: RobustEstimator = clone(self.estimator).set_params(contamination=contamination)
+            with warnings.catch_warnings():
+                # That too small a share does not suffice is what the search is about.
+                warnings.simplefilter("ignore", ConvergenceWarning)
+                return found.fit(X, sample_weight=sample_weight)
+
         def tried(contamination: float) -> RobustEstimator:
-            fitted: RobustEstimator = clone(self.estimator).set_params(contamination=contamination)
-            fitted.fit(X, sample_weight=sample_weight)
-            clean = bool(fitted.certificate_.clean)
-            trials.append((contamination, float(fitted.objective_), clean))
-            return fitted
+            found = fitted(contamination)
+            clean = bool(found.certificate_.clean)
+            trials.append((contamination, float(found.objective_), clean))
+            return found
 
         best = tried(0.0)
         low, high = 0.0, 0.0
@@ -106,17 +113,15 @@ class ContaminationSearch(OutlierMixin, MetaEstimatorMixin, BaseEstimator):
         feasible = trials[-1][2]
         if not feasible:
             # A loose bound takes clean rows too; a share that is found on the way may do better.
-            found = clone(self.estimator).set_params(contamination="auto")
-            found.fit(X, sample_weight=sample_weight)
-            feasible = bool(found.certificate_.clean) and found.contamination_bound_ < self.upper
-            if feasible:
-                best, high = found, float(found.contamination_bound_)
-                trials.append((high, float(found.objective_), True))
+            share = float(fitted("auto").contamination_bound_)
+            if share < self.upper:
+                best, high = tried(share), share
+                feasible = trials[-1][2]
         while feasible and high - low > self.tol:
             middle = (low + high) / 2.0
-            fitted = tried(middle)
+            found = tried(middle)
             if trials[-1][2]:
-                best, high = fitted, middle
+                best, high = found, middle
             else:
                 low = middle
         if not feasible:

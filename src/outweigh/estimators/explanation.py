@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from html import escape
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +14,9 @@ from outweigh.protocols import Array, Indices
 __all__ = ["Explanation", "Reasons", "explain_rows"]
 
 _SHOWN_ROWS = 10
+
+NEGLIGIBLE = 0.005
+"""Smaller shares of the reasons are not told to a person."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -32,6 +36,9 @@ class Explanation:
     deviations : ndarray of shape (m, top)
         How far the row lies from the estimated centre in each of these features, in units of the
         feature's noise.
+    foretold : ndarray of shape (m, top)
+        What the other features of the row foretell of each of these, in its units; NaN where noise
+        is uncorrelated, or nothing foretells it.
     scores : ndarray of shape (m,)
         The score of each row.
     labels : ndarray of shape (m,)
@@ -57,6 +64,7 @@ class Explanation:
     shares: Array
     covered: Array
     deviations: Array
+    foretold: Array
     scores: Array
     labels: NDArray[np.object_]
     feature_names: NDArray[np.object_]
@@ -74,16 +82,15 @@ class Explanation:
         limit : int, default=3
             The largest number of features to name.
         """
-        named = [
-            f"{self.feature_names[feature]} ({share:.0%}, {as_deviation(deviation)})"
-            for feature, share, deviation in zip(
-                self.features[position, :limit],
-                self.shares[position, :limit],
-                self.deviations[position, :limit],
-                strict=True,
-            )
-            if share > 0
-        ]
+        named = []
+        for place in range(min(limit, self.features.shape[1])):
+            share, foretold = self.shares[position, place], self.foretold[position, place]
+            if share >= NEGLIGIBLE:
+                name = self.feature_names[self.features[position, place]]
+                said = f"{share:.0%}, {as_deviation(self.deviations[position, place])}"
+                if np.isfinite(foretold):
+                    said += f", by the others {foretold:.4g}"
+                named.append(f"{name} ({said})")
         return ", ".join(named)
 
     def __str__(self) -> str:
@@ -95,6 +102,19 @@ class Explanation:
         if len(self) > _SHOWN_ROWS:
             lines.append(f"  and {len(self) - _SHOWN_ROWS} more")
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        """Return a table for a notebook, the least trusted rows first."""
+        lines = str(self).splitlines()
+        rows = "".join(
+            f"<tr><td>{escape(str(self.labels[i]))}</td><td>{self.scores[i]:.3g}</td>"
+            f'<td style="text-align:left">{escape(self.reasons(i))}</td></tr>'
+            for i in range(min(len(self), _SHOWN_ROWS))
+        )
+        more = f"<p>{lines[-1].strip()}</p>" if len(self) > _SHOWN_ROWS else ""
+        head = "<tr><th>row</th><th>score</th><th>reasons</th></tr>"
+        table = f"<table><thead>{head}</thead><tbody>{rows}</tbody></table>" if rows else ""
+        return f"<p>{escape(lines[0])}</p>{table}{more}"
 
 
 def as_deviation(deviation: float) -> str:
@@ -136,6 +156,7 @@ def explain_rows(
         shares=chosen / shown[:, None],
         covered=shown / total,
         deviations=np.concatenate([part.deviations for part in reasons])[order],
+        foretold=np.concatenate([part.foretold for part in reasons])[order],
         scores=scores[order],
         labels=labels[order],
         feature_names=feature_names,
@@ -149,16 +170,26 @@ class Reasons:
     features: Indices
     contributions: Array
     deviations: Array
+    foretold: Array
     total: Array
 
     @classmethod
-    def among(cls, contributions: Array, deviations: Array, columns: Indices, top: int) -> Reasons:
+    def among(
+        cls,
+        contributions: Array,
+        deviations: Array,
+        foretold: Array,
+        columns: Indices,
+        top: int,
+    ) -> Reasons:
         """Keep the weightiest features of each row.
 
         Parameters
         ----------
         contributions, deviations : ndarray of shape (m, len(columns))
             How much each column counts against each row, nonnegative, and how far out it is.
+        foretold : ndarray of shape (m, len(columns))
+            What the others foretell of it; NaN where nothing does.
         columns : ndarray of int
             The features that the columns are.
         top : int
@@ -169,5 +200,6 @@ class Reasons:
             columns[ranked],
             np.take_along_axis(contributions, ranked, axis=1),
             np.take_along_axis(deviations, ranked, axis=1),
+            np.take_along_axis(foretold, ranked, axis=1),
             contributions.sum(axis=1),
         )

@@ -145,6 +145,40 @@ class MeanEstimator(RobustEstimator):
             mean: Array = self.location_ + total[:-1] / total[-1]
         return np.where(self._nonzero, mean, 0.0)
 
+    def score(self, X: ArrayLike, y: object = None) -> float:
+        r"""Return the mean Gaussian log likelihood of the rows nearest to `location_`.
+
+        As in `sklearn.covariance`, but without the farthest rows: the share `contamination_` of
+        them, and three deviations of that number more. So wrong rows among those held out decide
+        nothing, and `GridSearchCV` works.
+        With r varying features of covariance S it is
+        :math:`-(r \log 2\pi + \log\det S + D^2) / 2`, D the Mahalanobis distance.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : ignored
+        """
+        check_is_fitted(self)
+        squared = np.sort(np.asarray(each_row(self, X, self._squared_distances())))
+        n, share = squared.size, self.contamination_
+        far = int(n * share + 3.0 * np.sqrt(n * share * (1.0 - share)))
+        near = squared[: max(1, n - far)]
+        rank, log_det = self._log_det()
+        return -0.5 * float(rank * np.log(2.0 * np.pi) + log_det + near.mean())
+
+    def _squared_distances(self) -> SquaredDistances:
+        """Return what gives the squared distance of rows, in the units of the noise."""
+        precision = np.zeros(self.location_.size)
+        columns = self._score.standardizer.columns
+        precision[columns] = 1.0 / self.scale_[columns] ** 2
+        return SquaredDistances(self.location_, precision)
+
+    def _log_det(self) -> tuple[int, float]:
+        """Return how many features vary, and the log determinant of their covariance."""
+        scale = self._score.standardizer.scale
+        return scale.size, 2.0 * float(np.log(scale).sum())
+
     @property
     def _nonzero(self) -> NDArray[np.bool_]:
         """Where the estimate may differ from zero."""
@@ -282,8 +316,16 @@ class RobustMean(MeanEstimator):
         ndarray of shape (n_samples,)
         """
         check_is_fitted(self)
-        distances: Array = each_row(self, X, SquaredDistances(self.location_, self.precision_))
+        distances: Array = each_row(self, X, self._squared_distances())
         return distances
+
+    def _squared_distances(self) -> SquaredDistances:
+        return SquaredDistances(self.location_, self.precision_)
+
+    def _log_det(self) -> tuple[int, float]:
+        values = np.linalg.eigvalsh(self.covariance_)
+        values = values[values > values[-1] * values.size * np.finfo(np.float64).eps]
+        return values.size, float(np.log(values).sum())
 
     def error_norm(
         self,
@@ -312,12 +354,13 @@ class SquaredDistances:
     """Rows to their squared Mahalanobis distances; small enough for workers."""
 
     location: Array
-    precision: Array
+    precision: Array  # a matrix, or its diagonal
 
     def __call__(self, rows: NDArray[np.floating]) -> Array:
         """Return the squared distance of each row."""
         away = rows - self.location
-        return np.asarray(np.einsum("ij,ij->i", away @ self.precision, away))
+        pulled = away * self.precision if self.precision.ndim == 1 else away @ self.precision
+        return np.asarray(np.einsum("ij,ij->i", pulled, away))
 
 
 @documented

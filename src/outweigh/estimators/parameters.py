@@ -43,7 +43,12 @@ N_NONZERO: dict[str, Any] = {
 }
 
 N_COMPONENTS: dict[str, Any] = {
-    "n_components": [Interval(Integral, 1, None, closed="left")],
+    "n_components": [
+        Interval(Integral, 1, None, closed="left"),
+        Interval(Real, 0.0, 1.0, closed="neither"),
+        StrOptions({"auto"}),
+        None,
+    ],
     "assume_centered": ["boolean"],
 }
 
@@ -64,14 +69,14 @@ contamination : float in [0, 0.5) or "auto", default="auto"
         The largest share of rows that may be wrong. "auto" estimates it.""",
     "scale": """\
 scale : {"auto", "mad"}, array of shape (n_features,) or None, default="auto"
-        The noise of each feature. "auto" leaves data of unit noise alone and else uses robust
-        scales, estimated again with the weights found; "mad" always divides by the median absolute
-        deviation; None never divides.""",
+        The noise of each feature. "auto" estimates it robustly, and again with the weights found,
+        so that no answer depends on units; "mad" divides by the median absolute deviation; None
+        never divides: the noise is of size one.""",
     "covariance": """\
 covariance : "auto", array of shape (n_features, n_features), fitted estimator or None
-        The covariance of clean rows. "auto" tests whether they are uncorrelated; where they are
-        not, it is found with the weights, from the shape of the cloud that rows form: for tables as
-        they come. None, the default, takes the features to be uncorrelated. An array, or an
+        The covariance of clean rows. "auto", the default, tests whether they are uncorrelated;
+        where they are not, it is found with the weights, from the shape of the cloud that rows
+        form: for tables as they come. None takes the features to be uncorrelated. An array, or an
         estimator with ``covariance_`` fitted on rows that you trust, is taken for known: the
         default scale is then its diagonal; with another scale only its correlations are used.""",
     "search_parameters": """\
@@ -96,7 +101,8 @@ missing : {"drop", "median"} or None, default=None
     random_state : int, RandomState or None, default=None
         Draws the sample of `subsample`, which is all that is random; None means 0.
     verbose : bool or int, default=False
-        Log each evaluation at level INFO to the logger ``outweigh``.""",
+        Log each evaluation at level INFO to the logger ``outweigh``. Where no logging is set up it
+        is written to standard error.""",
     "weights": """\
 weights_ : ndarray of shape (n_samples,)
         The weight of each row. After a fit of Dask rows on a sample a dask array, chunked like

@@ -5,20 +5,22 @@ from __future__ import annotations
 import warnings
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
+import scipy.linalg
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from outweigh.estimators.base import RobustEstimator
 from outweigh.estimators.input import each_row
 from outweigh.estimators.parameters import COMMON, N_COMPONENTS, N_NONZERO_EACH, documented
 from outweigh.fit.beyond import feature_variances
-from outweigh.fit.distances import Distances, distances_for
+from outweigh.fit.distances import Distances, DistanceScore, distances_for
 from outweigh.fit.readers import fix_signs, orthonormal
 from outweigh.fit.result import Fit
 from outweigh.fit.task import Task
@@ -35,94 +37,149 @@ _ROWS_AT_A_TIME = 4096
 class ComponentsEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RobustEstimator):
     """The fit template and the methods of both."""
 
-    n_components: int
+    n_components: int | float | str | None
     covariance: object
     assume_centered: bool
     components_: Array
+    explained_variance_: Array
     mean_: Array
+    scale_: Array
+    n_components_: int
+    _units: Array
     _distances: Distances
 
     @abstractmethod
-    def _wanted_nonzero(self) -> tuple[int, ...] | None:
+    def _wanted_nonzero(self, n_components: int) -> tuple[int, ...] | None:
         """Return the entries of each component, () to find them, or None for all."""
 
     def _task(self, n_samples: int) -> Task:
         most = min(n_samples, self.n_features_in_)
-        if self.n_components > most:
+        wanted = self.n_components
+        if isinstance(wanted, (int, Integral)) and wanted > most:
             raise ValueError(
-                f"n_components={self.n_components} must be at most min(n_samples, n_features)="
+                f"n_components={wanted} must be at most min(n_samples, n_features)="
                 f"{most}; lower it or add samples"
             )
-        return Task(int(self.n_components), self._wanted_nonzero(), not self.assume_centered)
+        if wanted is None:
+            return self._task_of(most)
+        # How many are to be counted is known once there are weights: one, for the time being.
+        return self._task_of(int(wanted) if isinstance(wanted, (int, Integral)) else 1)
+
+    def _task_of(self, count: int) -> Task:
+        self.n_components_ = count
+        return Task(count, self._wanted_nonzero(count), not self.assume_centered)
+
+    def _better_task(self, task: Task, found: Fit) -> Task:
+        if self.n_components is None or isinstance(self.n_components, (int, Integral)):
+            return task
+        variances = found.spectrum(task.centred)
+        if isinstance(self.n_components, str):
+            count = found.n_factors(task.centred)
+        else:
+            if found.noise.standardizer.whitener is not None:
+                raise ValueError(
+                    f"n_components={self.n_components}: a share of the variance has no meaning "
+                    "beyond a known covariance of the noise; pass a number, or 'auto'"
+                )
+            shares = np.cumsum(variances) / max(float(variances.sum()), np.finfo(float).tiny)
+            count = int(np.searchsorted(shares, self.n_components, side="right")) + 1
+        return self._task_of(int(np.clip(count, 1, len(variances))))
 
     def _set_answer(self, found: Fit) -> None:
         self._set_components(found)
+        self._set_distances(found)
+
+    def _set_distances(self, found: Fit) -> None:
+        """Set the distances of rows, with cut-offs beyond which `predict` flags them.
+
+        Rows that were judged by their distances keep those. Others are told by how they look beside
+        the components, whatever their distances; cut-offs are then what clean rows do not exceed.
+        """
         noise = found.noise
-        self._distances = distances_for(
-            noise.rows.samples(_within_range, self.n_features_in_),
-            found.weights,
-            orthonormal(self.components_.T),
-            not self.assume_centered,
-        )
+        standardizer = noise.standardizer
+        if isinstance(found.score, DistanceScore) and standardizer.whitener is None:
+            judged, level = found.score.distances, noise.level
+            directions = np.zeros((self.n_features_in_, judged.components.shape[1]))
+            directions[standardizer.columns] = judged.components
+            centre = np.zeros(self.n_features_in_)
+            centre[standardizer.columns] = standardizer.restore(judged.centre)
+            constant = np.setdiff1d(np.arange(self.n_features_in_), standardizer.columns)
+            centre[constant] = self.mean_[constant]
+            self._distances = Distances(
+                centre / self._units,
+                directions,
+                judged.variances * level**2,
+                judged.score_cutoff * -self.offset_,
+                judged.orthogonal_cutoff * level * -self.offset_,
+            )
+        else:
+            self._distances = distances_for(
+                noise.rows.samples(InUnits(self._units), self.n_features_in_),
+                found.weights,
+                orthonormal(self.components_.T),
+                not self.assume_centered,
+            )
         self.score_cutoff_ = self._distances.score_cutoff
         self.orthogonal_cutoff_ = self._distances.orthogonal_cutoff
 
     def _set_components(self, found: Fit) -> None:
-        """Set the components in the units of X, by decreasing variance, and what they explain."""
-        standardizer, weights, samples = (
-            found.noise.standardizer,
-            found.weights,
-            found.noise.samples,
-        )
+        """Set the components by decreasing variance, and what they explain.
+
+        In the units of X, or with a `scale` in units of that.
+        """
+        noise, weights = found.noise, found.weights
+        standardizer, samples = noise.standardizer, noise.samples
         centred, n_features = not self.assume_centered, self.n_features_in_
+        wanted = self.n_components_
         centre = samples.mean(weights) if centred else np.zeros(samples.n_features)
         self.mean_ = np.zeros(n_features)
         self.mean_[standardizer.columns] = standardizer.restore(centre)
         constant = np.setdiff1d(np.arange(n_features), standardizer.columns)
         if centred:
-            self.mean_[constant] = found.noise.first[constant]
-        # Components are at right angles where rows are divided by the scale; beyond a known
-        # covariance they are so in the units of X.
-        count = min(self.n_components, standardizer.columns.size)
+            self.mean_[constant] = noise.first[constant]
+        count = min(wanted, standardizer.columns.size)
         rows = found.components.T[:count]
+        self.scale_, self._units = np.ones(n_features), np.ones(n_features)
         if standardizer.whitener is None:
-            rows = self._filled_up(rows, count)
-        rows = _unit(rows * standardizer.scale)
-        if standardizer.whitener is not None:
-            rows = self._filled_up(rows, count)
-        # The products of features with these are those of whitened rows with R^(1/2) times.
-        directions = standardizer.to_features((rows * standardizer.scale).T)
+            # At right angles where rows are divided by the scale.
+            rows = directions = self._filled_up(rows, count)
+            directions = directions.T * noise.level
+            spread = samples.variances(weights) * noise.level**2
+            if self.scale is not None:
+                self._units[standardizer.columns] = standardizer.scale / noise.level
+                self.scale_ = self._units
+        else:
+            # Beyond a known covariance they are at right angles in the units of X. The products of
+            # features with these are those of whitened rows with R^(1/2) times.
+            rows = self._filled_up(_unit(rows * standardizer.scale), count)
+            directions = standardizer.to_features((rows * standardizer.scale).T)
+            spread = feature_variances(samples, weights, standardizer.whitener)
+            spread = spread * standardizer.scale**2
+            self.scale_[standardizer.columns] = standardizer.scale
         along = samples.project(directions) - centre @ directions
         # The unbiased variance for equal weights, as scikit-learn's PCA has it.
         n_effective = found.problem.n_effective(weights)
         unbiased = n_effective / max(n_effective - 1.0, 1.0) if centred else 1.0
         covariance = unbiased * (along * weights[:, None]).T @ along
         order, variances = _adjusted_variances(covariance)
-        components = np.zeros((self.n_components, n_features))
+        components = np.zeros((wanted, n_features))
         components[:count, standardizer.columns] = rows[order]
         # More components than columns that vary: axes of constant ones are left.
-        components[np.arange(count, self.n_components), constant[: self.n_components - count]] = 1.0
+        components[np.arange(count, wanted), constant[: wanted - count]] = 1.0
         self.components_ = fix_signs(components)
-        variances = np.append(variances, np.zeros(self.n_components - count))
+        variances = np.append(variances, np.zeros(wanted - count))
         self.explained_variance_ = variances
-        if standardizer.whitener is None:
-            spread = samples.variances(weights)
-        else:
-            spread = feature_variances(samples, weights, standardizer.whitener)
+        self.singular_values_ = np.sqrt(variances * n_effective / unbiased)
         if not centred:
             # About zero; the origin is zero then.
-            mean = standardizer.restore(samples.mean(weights)) / standardizer.scale
+            mean = standardizer.restore(samples.mean(weights)) / self._units[standardizer.columns]
             spread = spread + mean**2
-        total = unbiased * float(spread @ standardizer.scale**2)
+        total = unbiased * float(spread.sum())
         left = max(total - float(variances.sum()), 0.0)
         self.explained_variance_ratio_ = variances / total if total > 0 else variances
-        self.noise_variance_ = 0.0
-        if n_features > self.n_components:
-            self.noise_variance_ = left / (n_features - self.n_components)
-        self.scale_ = np.ones(n_features)
-        given = not (self.covariance is None or isinstance(self.covariance, str))
-        if self.scale is not None or given:
-            self.scale_[standardizer.columns] = standardizer.scale
+        # As in scikit-learn the mean of the eigenvalues left, no more than there are rows.
+        others = min(len(noise.sample_weight), n_features) - wanted
+        self.noise_variance_ = left / others if others > 0 else 0.0
 
     def _filled_up(self, rows: Array, count: int) -> Array:
         """Return the components found and, up to `count`, others at right angles to them."""
@@ -144,7 +201,7 @@ class ComponentsEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Rob
         scores: NDArray[np.floating] = each_row(
             self,
             X,
-            Projection(self.mean_, self.components_),
+            Projection(self.mean_, self._directions),
             dtypes=[np.float64, np.float32],
             n_columns=self._n_features_out,
         )
@@ -166,18 +223,22 @@ class ComponentsEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Rob
         with np.errstate(over="ignore", invalid="ignore"):
             # As where rows are checked, a sum of all values may overflow.
             scores = check_array(X, dtype=[np.float64, np.float32], input_name="X")
-        if scores.shape[1] != self.n_components:
+        if scores.shape[1] != self.n_components_:
             raise ValueError(
-                f"X must have one column per component, {self.n_components}; got {scores.shape[1]}"
+                f"X must have one column per component, {self.n_components_}; got {scores.shape[1]}"
             )
-        gram = self.components_ @ self.components_.T
-        rows = scores @ np.linalg.pinv(gram) @ self.components_ + self.mean_
+        # Of largest variance explained, and the same for orthonormal components.
+        back = np.linalg.pinv(self._directions * self._units).T * self._units
+        rows = scores @ back + self.mean_
         limit = np.finfo(scores.dtype).max
         return np.asarray(np.clip(rows, -limit, limit).astype(scores.dtype, copy=False))
 
     def score_distances(self, X: ArrayLike) -> Array:
         """Return the Mahalanobis distance of each row inside the subspace; see `score_cutoff_`.
 
+        That of the components; where the noise is not white, that of all leading directions that
+        rows were judged in.
+
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
@@ -187,12 +248,14 @@ class ComponentsEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Rob
         ndarray of shape (n_samples,)
         """
         check_is_fitted(self)
-        distances: Array = each_row(self, X, DistanceOf(self._distances, "score"))
+        distances: Array = each_row(self, X, DistanceOf(self._distances, self._units, "score"))
         return distances
 
     def orthogonal_distances(self, X: ArrayLike) -> Array:
         """Return the distance of each row from the subspace; see `orthogonal_cutoff_`.
 
+        The same subspace as in `score_distances`; in the units of X, or of `scale_`.
+
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
@@ -202,8 +265,13 @@ class ComponentsEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Rob
         ndarray of shape (n_samples,)
         """
         check_is_fitted(self)
-        distances: Array = each_row(self, X, DistanceOf(self._distances, "orthogonal"))
+        distances: Array = each_row(self, X, DistanceOf(self._distances, self._units, "orthogonal"))
         return distances
+
+    @property
+    def _directions(self) -> Array:
+        """What the score of a row is its product with, less that of the mean: D^-1 u in rows."""
+        return np.asarray(self.components_ / self._units)
 
     @property
     def _origin(self) -> Array:
@@ -244,13 +312,27 @@ class DistanceOf:
     """Rows to one of their two distances; small enough to be sent to workers."""
 
     distances: Distances
+    scale: Array
     kind: str
 
     def __call__(self, rows: NDArray[np.floating]) -> Array:
         """Return the distance of each row."""
-        samples = DenseSamples(_within_range(rows))
+        samples = DenseSamples(InUnits(self.scale)(rows))
         along = self.kind == "score"
         return self.distances.score(samples) if along else self.distances.orthogonal(samples)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class InUnits:
+    """Rows divided by the scale of each column; small enough to be sent to workers."""
+
+    scale: Array
+
+    def __call__(self, rows: NDArray[np.floating]) -> Array:
+        """Return the rows, huge values clipped."""
+        with np.errstate(over="ignore"):
+            values = rows if np.all(self.scale == 1.0) else rows / self.scale
+        return _within_range(values)
 
 
 def _within_range(rows: NDArray[np.floating]) -> Array:
@@ -308,13 +390,18 @@ class RobustPCA(ComponentsEstimator):
 
     Parameters
     ----------
-    n_components : int, default=1
-        At most min(n_samples, n_features).
+    n_components : int, float in (0, 1), "auto" or None, default=1
+        A number, at most min(n_samples, n_features); None is that. A share: as many as explain more
+        than this of the variance. "auto": as many as stand out from white noise under the weights
+        found, at least one; the k-th eigenvalue stands out where it exceeds the mean of those from
+        it on by more than the largest eigenvalue of noise does (0.99 quantile of Tracy and Widom).
+        Shares and "auto" fit twice.
     {{contamination}}
     scale : {"auto", "mad"}, array of shape (n_features,) or None, default=None
         None keeps the units of X and estimates one noise level for all features. "mad" and "auto"
-        divide each feature by its median absolute deviation, an array by its entries. Components
-        are unit vectors in the units of X.
+        divide each feature by its median absolute deviation, an array by its entries: the
+        components are then those of the correlation matrix, unit vectors u at right angles in these
+        units, and a score is :math:`x'D^{-1}u`.
     covariance : "auto", array of shape (n_features, n_features), fitted estimator or None
         The covariance R of the *noise* alone, where it is known, as from blank measurements: an
         array, or an estimator with ``covariance_`` fitted on rows of noise. Clean rows then have
@@ -325,24 +412,29 @@ class RobustPCA(ComponentsEstimator):
         takes it to be the identity.
     assume_centered : bool, default=False
         Whether the clean rows have mean zero: M_w instead of S_w, and no mean is subtracted.
+    whiten : bool, default=False
+        Whether scores are divided by their deviations, as in scikit-learn.
     {{search_parameters}}
 
     Attributes
     ----------
+    n_components_ : int
     components_ : ndarray of shape (n_components, n_features)
         Unit rows, the entry of largest magnitude positive, by decreasing variance.
     explained_variance_ : ndarray of shape (n_components,)
-        Weighted variance along each component, in the units of X squared, of what the components
-        before it leave (they overlap only with `scale` or sparsity).
+        Weighted variance along each component, in the units of X, or of `scale_`, squared.
     explained_variance_ratio_ : ndarray of shape (n_components,)
+    singular_values_ : ndarray of shape (n_components,)
+        Roots of the variances times the effective number of rows less one.
     noise_variance_ : float
-        Mean variance of the directions left.
+        Mean variance of the directions left, as in scikit-learn.
     mean_ : ndarray of shape (n_features,)
         The weighted mean; zero with `assume_centered`.
     {{weights}}
         After a fit on a sample everything else is of these rows alone.
     score_cutoff_, orthogonal_cutoff_ : float
-        What 0.975 of clean rows do not exceed; see `score_distances`, `orthogonal_distances`.
+        See `score_distances`, `orthogonal_distances`. Where the noise is not white `predict` flags
+        the rows beyond either; else what 0.975 of clean rows do not exceed.
     {{fitted}}
 
     References
@@ -360,16 +452,21 @@ class RobustPCA(ComponentsEstimator):
     True
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {**COMMON, **N_COMPONENTS}
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **COMMON,
+        **N_COMPONENTS,
+        "whiten": ["boolean"],
+    }
 
     def __init__(
         self,
-        n_components: int = 1,
+        n_components: int | float | str | None = 1,
         *,
         contamination: float | str = "auto",
         scale: str | ArrayLike | None = None,
         covariance: object = "auto",
         assume_centered: bool = False,
+        whiten: bool = False,
         missing: str | None = None,
         solver: str = "polyak",
         max_iter: int = 300,
@@ -382,6 +479,7 @@ class RobustPCA(ComponentsEstimator):
         self.scale = scale
         self.covariance = covariance
         self.assume_centered = assume_centered
+        self.whiten = whiten
         self.missing = missing
         self.solver = solver
         self.max_iter = max_iter
@@ -389,8 +487,47 @@ class RobustPCA(ComponentsEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
-    def _wanted_nonzero(self) -> None:
+    def _wanted_nonzero(self, n_components: int) -> None:
         return None
+
+    def _set_answer(self, found: Fit) -> None:
+        super()._set_answer(found)
+        centred = not self.assume_centered
+        self.certificate_ = replace(self.certificate_, factors=found.n_factors(centred))
+
+    @property
+    def _directions(self) -> Array:
+        directions = super()._directions
+        if not self.whiten:
+            return directions
+        # A component of no variance has scores of zero, whatever they are divided by.
+        deviations = np.sqrt(self.explained_variance_)
+        return directions / np.maximum(deviations, np.finfo(np.float64).eps)[:, None]
+
+    def get_covariance(self) -> Array:
+        """Return the covariance of clean rows: that of the components, and equal noise beside them.
+
+        As in scikit-learn, :math:`U' (L - s I)^+ U + s I`, s the noise variance and L those of the
+        components, in units of X.
+
+        Returns
+        -------
+        ndarray of shape (n_features, n_features)
+        """
+        check_is_fitted(self)
+        excess = np.maximum(self.explained_variance_ - self.noise_variance_, 0.0)
+        covariance = (self.components_.T * excess) @ self.components_
+        covariance[np.diag_indices_from(covariance)] += self.noise_variance_
+        return np.asarray(covariance * np.outer(self._units, self._units))
+
+    def get_precision(self) -> Array:
+        """Return the inverse of `get_covariance`, or its pseudo-inverse where there is none.
+
+        Returns
+        -------
+        ndarray of shape (n_features, n_features)
+        """
+        return np.asarray(scipy.linalg.pinvh(self.get_covariance()))
 
 
 @documented
@@ -404,8 +541,9 @@ class RobustSparsePCA(ComponentsEstimator):
 
     Parameters
     ----------
-    n_components : int, default=1
-        At most min(n_samples, n_features). Found one after the other by deflation.
+    n_components : int or "auto", default=1
+        At most min(n_samples, n_features). Found one after the other by deflation. "auto" as in
+        `RobustPCA`.
     n_nonzero : int, sequence of int or "auto", default="auto"
         The number k of nonzero entries, of all components or of each. "auto" counts the entries
         that exceed the largest of n_features Gaussians of their noise; where the noise is not
@@ -424,6 +562,7 @@ class RobustSparsePCA(ComponentsEstimator):
     ----------
     components_ : ndarray of shape (n_components, n_features)
         Unit rows, the entry of largest magnitude positive, by decreasing adjusted variance.
+    n_components_ : int
     n_nonzero_ : ndarray of shape (n_components,)
         Nonzero entries of each row.
     explained_variance_ : ndarray of shape (n_components,)
@@ -437,7 +576,8 @@ class RobustSparsePCA(ComponentsEstimator):
     {{weights}}
         After a fit on a sample everything else is of these rows alone.
     score_cutoff_, orthogonal_cutoff_ : float
-        What 0.975 of clean rows do not exceed; see `score_distances`, `orthogonal_distances`.
+        See `score_distances`, `orthogonal_distances`. Where the noise is not white `predict` flags
+        the rows beyond either; else what 0.975 of clean rows do not exceed.
     {{fitted}}
 
     References
@@ -460,11 +600,12 @@ class RobustSparsePCA(ComponentsEstimator):
         **COMMON,
         **N_COMPONENTS,
         **N_NONZERO_EACH,
+        "n_components": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
     }
 
     def __init__(
         self,
-        n_components: int = 1,
+        n_components: int | str = 1,
         n_nonzero: int | Sequence[int] | str = "auto",
         *,
         contamination: float | str = "auto",
@@ -502,16 +643,16 @@ class RobustSparsePCA(ComponentsEstimator):
         added = np.argmax(np.abs(_completed(rows, count)[len(rows) :]), axis=1)
         return np.vstack([rows, np.eye(rows.shape[1])[added]])
 
-    def _wanted_nonzero(self) -> tuple[int, ...]:
+    def _wanted_nonzero(self, n_components: int) -> tuple[int, ...]:
         if isinstance(self.n_nonzero, str):
             return ()
         if isinstance(self.n_nonzero, (int, Integral)):
-            wanted = (int(self.n_nonzero),) * self.n_components
+            wanted = (int(self.n_nonzero),) * n_components
         else:
             wanted = tuple(self.n_nonzero)
-            if len(wanted) != self.n_components:
+            if len(wanted) != n_components:
                 raise ValueError(
-                    f"n_nonzero must hold one number per component, {self.n_components}; "
+                    f"n_nonzero must hold one number per component, {n_components}; "
                     f"got {len(wanted)}"
                 )
             if not all(isinstance(k, Integral) and k >= 1 for k in wanted):

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Any
 
 from outweigh.baselines import MEAN_BASELINES, PCA_BASELINES
-from outweigh.baselines.plain import SparseGradientDescent
+from outweigh.baselines.plain import SparseComponentsDescent, SparseGradientDescent
 from outweigh.estimators.mean import RobustMean, RobustSparseMean
 from outweigh.estimators.pca import RobustPCA, RobustSparsePCA
 
@@ -22,7 +22,7 @@ from outweigh.estimators.pca import RobustPCA, RobustSparsePCA
 BLACK, GREY = "#000000", "#777777"
 BLUE, SKY, GREEN = "#0072B2", "#56B4E9", "#009E73"
 ORANGE, VERMILLION, PURPLE = "#E69F00", "#D55E00", "#CC79A7"
-YELLOW = "#F0E442"
+YELLOW, NAVY = "#F0E442", "#1B2A6B"
 
 Build = Callable[[int | None, float, int], Any]
 """``build(n_nonzero, contamination, random_state)`` -> an unfitted estimator."""
@@ -118,20 +118,17 @@ def _ours(
     return Algorithm(name, label, task, build, colour, marker, line, ours=True)
 
 
+def _paper(name: str, kind: Callable[..., Any]) -> Algorithm:
+    """Return Algorithm 1 or 2 of the paper, and nothing else."""
+    label = "the paper's algorithm"
+    return Algorithm(name, label, _task(name), _build(kind), NAVY, "d", "-.", ours=True)
+
+
 _REGISTERED = (
     _rival("oracle", "oracle", BLACK, "None", line="--", needs_inliers=True),
     _ours("outweigh", "outweigh", BLUE, "o"),
     _ours("outweigh_auto", "outweigh, ε unknown", SKY, ".", ":", contamination="auto"),
-    Algorithm(
-        "outweigh_paper",
-        "plain algorithm of the paper",
-        "mean",
-        _build(SparseGradientDescent),
-        SKY,
-        "d",
-        "-.",
-        ours=True,
-    ),
+    _paper("outweigh_paper", SparseGradientDescent),
     _rival("filter_sparse", "sparse filter (RME_sp)", ORANGE, "s"),
     _rival("filter", "dense filter", ORANGE, "D"),
     _rival("trimmed_thresholding", "trimmed thresholding", VERMILLION, "P"),
@@ -148,6 +145,7 @@ _REGISTERED = (
     _rival("pca_oracle", "oracle", BLACK, "None", line="--", needs_inliers=True),
     _ours("outweigh_pca", "outweigh", BLUE, "o"),
     _ours("outweigh_pca_auto", "outweigh, ε unknown", SKY, ".", ":", contamination="auto"),
+    _paper("outweigh_pca_paper", SparseComponentsDescent),
     _rival("pca_filter_sparse", "sparse PCA filter (RSPCA)", ORANGE, "s"),
     _rival("pca_filter", "dense PCA filter", GREEN, "D"),
     _rival("pca_empirical_sparse", "SparsePCA (scikit-learn)", PURPLE, "v"),

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from outweigh.experiments.algorithms import ALGORITHMS, BLACK, VERMILLION, YELLOW, Algorithm
 from outweigh.experiments.metrics import METRICS
+from outweigh.experiments.spec import GUIDES
 from outweigh.experiments.summary import Summary
 from outweigh.libraries import library
 
@@ -102,6 +103,7 @@ def panel(summary: Summary) -> dict[str, bytes]:
         axes = figure.subplots()
         for name in experiment.algorithms:
             _draw_curve(axes, summary, ALGORITHMS[name])
+        _draw_guide(axes, summary)
         _scale(axes, summary)
         axes.set_xlabel(experiment.label or _axis_name(experiment.parameter))
         axes.set_ylabel(METRICS[experiment.metric].label)
@@ -148,6 +150,18 @@ def _draw_curve(axes: Any, summary: Summary, algorithm: Algorithm) -> None:
         markersize=5.0 if algorithm.ours else 4.2,
         label=algorithm.label,
         zorder=front,
+    )
+
+
+def _draw_guide(axes: Any, summary: Summary) -> None:
+    """Draw a rate of the paper, with constant one: its slope counts, not its height."""
+    known = [point for point in summary.experiment.points() if point.x in summary.xs]
+    if not summary.experiment.guide or not known:
+        return
+    label, rate = GUIDES[summary.experiment.guide]
+    heights = [rate(point) for point in known]
+    axes.plot(
+        [point.x for point in known], heights, color=BLACK, lw=0.7, ls=(0, (1, 2)), label=label
     )
 
 

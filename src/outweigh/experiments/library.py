@@ -23,6 +23,7 @@ A file looks like this; everything under ``quick``, and all that has a default, 
     [axes]
     log_x = true
     log_y = true  # the default
+    guide = "worst_case"  # or "one_row_at_a_time": a rate of the paper as a line
 
     [quick]  # what --quick leaves
     values = [30, 105]
@@ -43,7 +44,7 @@ from outweigh.experiments.algorithms import ALGORITHMS
 from outweigh.experiments.errors import ExperimentError, unknown
 from outweigh.experiments.fields import Fields
 from outweigh.experiments.metrics import DEFAULT_METRIC, METRICS
-from outweigh.experiments.spec import DIMENSIONS, Experiment, Point, Quick
+from outweigh.experiments.spec import DIMENSIONS, GUIDES, Experiment, Point, Quick
 
 _KEYS = ("name", "title", "about", "source", "adversary", "algorithms", "trials", "metric", "seed")
 _TABLES = ("fixed", "options", "grid", "axes", "quick")
@@ -123,7 +124,7 @@ def parse(text: str, name: str, file: str) -> Experiment:
         suited = [m.name for m in METRICS.values() if m.task == task]
         fields.fail("metric", f"{metric!r} is not for {task}; choose from {', '.join(suited)}")
     parameter, values = _grid(fields, adversary)
-    axes = fields.table("axes", allowed=("log_x", "log_y", "label"))
+    axes = fields.table("axes", allowed=("log_x", "log_y", "label", "guide"))
     experiment = Experiment(
         name=fields.name("name", default=name),
         title=fields.text("title", default=name),
@@ -142,6 +143,7 @@ def parse(text: str, name: str, file: str) -> Experiment:
         log_x=axes.flag("log_x", default=False),
         log_y=axes.flag("log_y", default=True),
         label=axes.text("label", default=""),
+        guide=axes.choice("guide", ("", *GUIDES), default=""),
         quick=_quick(fields, task, parameter),
     )
     for variant in (experiment, experiment.quickly()):

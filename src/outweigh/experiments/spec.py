@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -50,6 +51,20 @@ class Point:
         """Return the parameters as plain data, in a fixed order."""
         shape = {name: getattr(self, name) for name in DIMENSIONS}
         return {**shape, **{name: self.options[name] for name in sorted(self.options)}}
+
+
+# The rates that the paper names, with constant one: what the best method can reach in the worst
+# case, and what methods pay that look at one row at a time.
+GUIDES: Mapping[str, tuple[str, Callable[[Point], float]]] = {
+    "worst_case": (
+        "ε √log(1/ε)",
+        lambda point: point.contamination * math.sqrt(math.log(1.0 / point.contamination)),
+    ),
+    "one_row_at_a_time": (
+        "ε √k",
+        lambda point: point.contamination * math.sqrt(point.n_nonzero or point.n_features),
+    ),
+}
 
 
 @dataclass(frozen=True)
@@ -123,6 +138,8 @@ class Experiment:
         Whether the axes of its figure are logarithmic.
     label : str
         What its figure calls the parameter; empty for the usual name.
+    guide : str
+        A key of :data:`GUIDES`: the rate that its figure shows as a line; empty for none.
     quick : Quick
         What ``quick()`` leaves.
     """
@@ -144,6 +161,7 @@ class Experiment:
     log_x: bool = False
     log_y: bool = True
     label: str = ""
+    guide: str = ""
     quick: Quick = field(default_factory=Quick)
 
     def quickly(self) -> Experiment:

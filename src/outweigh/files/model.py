@@ -24,8 +24,11 @@ import io
 import json
 import math
 import zipfile
+from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
-from typing import Any, BinaryIO
+from types import EllipsisType, UnionType
+from typing import Any, BinaryIO, get_args, get_origin, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,7 +40,7 @@ from outweigh.files.archive import TooLarge, array_in, check_members, read_membe
 from outweigh.files.writing import write_file
 from outweigh.fit.certificate import Certificate, Moreau
 from outweigh.fit.distances import Distances, DistanceScore
-from outweigh.fit.elliptical import SecondGroup
+from outweigh.fit.elliptical import Cloud, SecondGroup
 from outweigh.fit.marginals import Marginals
 from outweigh.fit.noise import Standardizer
 from outweigh.fit.posterior import Group
@@ -51,7 +54,7 @@ from outweigh.protocols import Status
 
 __all__ = ["ModelFileError", "load_model", "save_model"]
 
-FORMAT, SCHEMA = "outweigh model", 3
+FORMAT, SCHEMA = "outweigh model", 4
 
 # All that a file holds of a fit: by the name of each attribute the axes of an array (n rows, s rows
 # of the sample, d features, k components, m nonzero entries, p pruned rows, i incomplete rows),
@@ -63,7 +66,8 @@ _FIT = """
     _trusted_from: _medians:d _incomplete:i"""
 _MEAN = _FIT + " location_:d _score: _pruned:p"
 _PCA = f"""{_FIT} mean_:d components_:kd explained_variance_:k explained_variance_ratio_:k
-    noise_variance_: _score: _distances: score_cutoff_: orthogonal_cutoff_:"""
+    n_components_: _units:d singular_values_:k noise_variance_: _score: _distances:
+    score_cutoff_: orthogonal_cutoff_:"""
 _STATE: dict[type[RobustEstimator], str] = {
     RobustMean: _MEAN,
     RobustSparseMean: f"{_MEAN} support_:m n_nonzero_: _n_searched:",
@@ -75,7 +79,7 @@ _OPTIONAL = "feature_names_in_:d n_passes_: weights_:n covariance_:dd"
 RECORDS: tuple[Any, ...] = (
     *(Certificate, Moreau, NoiseFloor, Iterate, Group, Form),
     *(RowScore, DistanceScore, Distances, Standardizer),
-    *(EllipticalScore, SecondGroup, Marginals, Scatter),
+    *(EllipticalScore, Cloud, SecondGroup, Marginals, Scatter),
 )
 
 
@@ -189,6 +193,12 @@ def load_model(source: str | Path | BinaryIO, *, max_gigabytes: float = 1.0) -> 
     ------
     ModelFileError
         If the file is not a model, is damaged, or was written in another schema.
+
+    Examples
+    --------
+    >>> from outweigh import load_model
+    >>> est = load_model("model.outweigh")  # doctest: +SKIP
+    >>> est.predict(new_rows)  # doctest: +SKIP
     """
     name = str(source) if isinstance(source, str | Path) else "model"
     try:
@@ -246,11 +256,15 @@ def _load(archive: zipfile.ZipFile, name: str) -> RobustEstimator:
         )
     state = {key: _decoded(value, arrays) for key, value in model["state"].items()}
     _check_state(cls, state)
+    _check_types(cls, state)
     estimator.__dict__.update(state)
-    # Records inside of the state may still contradict each other: then no row can be scored.
-    scores = estimator._score(np.zeros((1, estimator.n_features_in_)))
-    if not np.isfinite(scores - estimator.offset_).all():
-        raise ModelFileError(f"{name}: is damaged: it gives scores that are not finite")
+    # Records inside of the state may still contradict each other: then no row can be scored. What
+    # fits two numbers of rows fits any.
+    for n in (2, 3):
+        rows = np.repeat(np.arange(float(n))[:, None], estimator.n_features_in_, axis=1)
+        scores = estimator._score(rows)
+        if scores.shape != (n,) or not np.isfinite(scores - estimator.offset_).all():
+            raise ModelFileError(f"{name}: is damaged: it gives scores that are not finite")
     return estimator
 
 
@@ -266,6 +280,29 @@ def _check_state(cls: type[RobustEstimator], state: dict[str, Any]) -> None:
             sizes.setdefault(axis, size) != size for axis, size in zip(axes, shape, strict=True)
         ):
             raise ValueError(f"{key} has the shape {shape}")
+
+
+def _check_types(cls: type, values: Mapping[str, Any]) -> None:
+    """Refuse values of other types than a class declares for its attributes."""
+    for key, declared in _types(cls).items():
+        if key in values and not _is(values[key], declared):
+            raise ValueError(f"{key} of {cls.__name__} is not of the type {declared}")
+
+
+# The types of a class do not change, and a trace has hundreds of records.
+_types = cache(get_type_hints)
+
+
+def _is(value: Any, declared: Any) -> bool:
+    kind, inside = get_origin(declared), get_args(declared)
+    if kind is UnionType:
+        return any(_is(value, one) for one in inside)
+    if kind is tuple:
+        each = inside[:1] * len(value) if isinstance(inside[-1], EllipsisType) else inside
+        return isinstance(value, tuple) and len(value) == len(each) and all(map(_is, value, each))
+    if declared is float:
+        return isinstance(value, int | float) and not isinstance(value, bool)
+    return declared is Any or isinstance(value, kind or declared)
 
 
 def _encoded(value: Any, arrays: list[NDArray[Any]]) -> Any:
@@ -292,6 +329,8 @@ def _encoded(value: Any, arrays: list[NDArray[Any]]) -> Any:
 
 def _decoded(value: Any, arrays: list[NDArray[Any]]) -> Any:
     """Return what was encoded; nothing but the library's own records can come of it."""
+    if isinstance(value, list):
+        raise ValueError("a list, which is never written")
     if not isinstance(value, dict):
         return value
     if "array" in value:
@@ -301,7 +340,9 @@ def _decoded(value: Any, arrays: list[NDArray[Any]]) -> Any:
     if "status" in value:
         return Status[value["status"]]
     fields = {key: _decoded(item, arrays) for key, item in value["fields"].items()}
-    return _RECORDS[value["record"]](**fields)
+    cls = _RECORDS[value["record"]]
+    _check_types(cls, fields)
+    return cls(**fields)
 
 
 def _array(archive: zipfile.ZipFile, number: int, entry: dict[str, Any], name: str) -> NDArray[Any]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import codecs
 import glob
 import logging
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -14,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from outweigh.files.dialect import HEAD, encoding_of, read_header, recognise
 from outweigh.files.table import (
     NAMED,
     DataError,
@@ -23,8 +26,6 @@ from outweigh.files.table import (
     is_id,
     listed,
     one_line,
-    read_header,
-    separator_of,
     table_from,
 )
 from outweigh.libraries import library
@@ -104,7 +105,10 @@ def open_table(
     id_column: str | None = None,
     missing: str | None = None,
     delimiter: str | None = None,
-    decimal: str = ".",
+    decimal: str | None = None,
+    encoding: str | None = None,
+    exclude: Sequence[str] = (),
+    na: Sequence[str] = (),
     min_rows: int = 2,
 ) -> Table:
     """Open files as one table whose values are a Dask array, chunked along the rows.
@@ -114,8 +118,8 @@ def open_table(
     source : str
         CSV, TSV or Parquet files, also many (``part-*.parquet``) and remote (``s3://...``); a
         ``.npy`` file; a ``.zarr`` folder; or ``file.h5::dataset``.
-    columns, id_column, missing, delimiter, decimal, min_rows
-        As in `read_table`.
+    columns, id_column, missing, delimiter, decimal, encoding, exclude, na, min_rows
+        As in `read_table`. How text is written is recognised from the beginning of the first file.
 
     Returns
     -------
@@ -123,6 +127,7 @@ def open_table(
         The names of the rows are in memory, the values are not.
     """
     path = source.partition("::")[0]
+    wanted = Wanted(columns, id_column, missing, min_rows, exclude, na)
     if source == "-":
         raise DataError(
             "-: standard input cannot be read in parts; name a file, or leave --scheduler out"
@@ -133,8 +138,9 @@ def open_table(
         if "::" in source or source.rstrip("/").endswith((".npy", ".zarr")):
             found = _from_array(_array(source))
         else:
-            found = _from_frame(_frame(source, delimiter, decimal, id_column))
-        return table_from(found, source, Wanted(columns, id_column, missing, min_rows))
+            text = {"delimiter": delimiter, "decimal": decimal, "encoding": encoding}
+            found = _from_frame(*_frame(source, wanted, text))
+        return table_from(found, source, wanted)
     except DataError:
         raise
     except (OSError, EOFError, ValueError, RuntimeError) as error:
@@ -241,7 +247,7 @@ def _refuse_shape(source: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> 
         )
 
 
-def _from_frame(frame: Any) -> Found:
+def _from_frame(frame: Any, recognised: list[str]) -> Found:
     def not_numeric(column: str) -> str | None:
         dtype = frame[column].dtype
         return None if dtype.kind in "fiu" else f"{dtype}, no numbers"
@@ -251,46 +257,69 @@ def _from_frame(frame: Any) -> Found:
         return frame[columns].astype(np.float64).to_dask_array().compute_chunk_sizes()
 
     names = [str(column) for column in frame.columns]
-    return Found(names, not_numeric, lambda column: frame[column].compute(), numbers)
+    return Found(
+        names, not_numeric, lambda column: frame[column].compute(), numbers, None, recognised
+    )
 
 
-def _frame(source: str, delimiter: str | None, decimal: str, id_column: str | None) -> Any:
+def _frame(source: str, wanted: Wanted, text: dict[str, str | None]) -> tuple[Any, list[str]]:
+    """Return the files as one frame of Dask, and what was recognised of them."""
     dd = library("dask.dataframe", _NEEDS)
     name = source.lower().rstrip("/")
     try:
         if name.endswith((".parquet", ".pq")) or Path(source).is_dir():
             library("pyarrow", f"{source}: reading Parquet files needs")
-            return dd.read_parquet(source)
-        separator = separator_of(name, delimiter)
-        options: dict[str, Any] = {"sep": separator, "decimal": decimal}
+            return dd.read_parquet(source), []
+        options, recognised = _written(source, **text)
+        options["na_values"] = wanted.words
         if name.endswith((".gz", ".bz2", ".xz", ".zst")):
             # A compressed file cannot be entered in the middle.
             options["blocksize"] = None
-        _check_headers(source, separator)
-        whole = _whole_ids(dd.read_csv(source, **options), id_column)
+        whole = _whole_ids(dd.read_csv(source, **options), wanted.id_column)
         # Fractions and gaps may follow where a column begins with whole numbers.
-        return dd.read_csv(source, assume_missing=True, dtype=whole, **options)
+        return dd.read_csv(source, assume_missing=True, dtype=whole, **options), recognised
     except (DataError, ImportError):
         raise
     except Exception as error:
         raise DataError(f"{source}: cannot be opened by Dask: {one_line(error)}") from error
 
 
-def _check_headers(source: str, separator: str) -> None:
-    """Refuse the names in the files as they are written; pandas would make them differ."""
-    files = library("fsspec", _NEEDS).open_files(
-        source, "rt", compression="infer", encoding="utf-8-sig", newline=""
-    )
+def _written(
+    source: str, delimiter: str | None, decimal: str | None, encoding: str | None
+) -> tuple[dict[str, Any], list[str]]:
+    """Return how the files are written, for pandas, and what was recognised; check their headers.
+
+    The names are looked at as they are written: pandas would make them differ.
+    """
+    opened = partial(library("fsspec", _NEEDS).open_files, source, compression="infer")
+    with opened(mode="rb")[0] as first:
+        head = first.read(HEAD)
+    encoding = encoding_of([head], encoding)
+    if encoding.startswith("utf-16"):
+        raise DataError(
+            f"{source}: text in {encoding} cannot be read in parts; convert it to UTF-8 first, or "
+            "leave --scheduler out"
+        )
+    text = codecs.getincrementaldecoder(encoding)().decode(head)
+    dialect = recognise(text[: text.rfind("\n") + 1] or text, source, delimiter, decimal)
+    if dialect.units is not None:
+        raise DataError(
+            f"{source}: {dialect.recognised[-1]}, and cannot be left out in parts; remove it "
+            "first, or leave --scheduler out"
+        )
+    files = opened(mode="rt", encoding=encoding, newline="")
     headers = []
     for file in files:
         with file as lines:
-            headers.append(read_header(lines, source, separator))
+            headers.append(read_header(lines, source, dialect.separator))
         if headers[-1] != headers[0]:
             # Dask would read the columns of all files by their places in the first.
             raise DataError(
                 f"{source}: {Path(file.path).name} has other columns than "
                 f"{Path(files[0].path).name}; give files of one header"
             )
+    options = {"sep": dialect.separator, "decimal": dialect.decimal, "encoding": encoding}
+    return options, dialect.recognised
 
 
 def _whole_ids(frame: Any, id_column: str | None) -> dict[str, Any]:

@@ -6,6 +6,7 @@ Nothing is unpickled, whatever a file claims to be.
 from __future__ import annotations
 
 import bz2
+import codecs
 import csv
 import gzip
 import io
@@ -28,6 +29,7 @@ from outweigh.files.archive import (
     read_at_most,
     read_member,
 )
+from outweigh.files.dialect import HEAD, encoding_of, read_header, recognise
 from outweigh.files.table import (
     ID_NAMES,
     DataError,
@@ -35,10 +37,8 @@ from outweigh.files.table import (
     Table,
     Wanted,
     one_line,
-    read_header,
-    refuse_unknown,
-    separator_of,
     table_from,
+    wanted_columns,
 )
 from outweigh.libraries import library
 
@@ -63,7 +63,10 @@ def read_table(
     id_column: str | None = None,
     missing: str | None = None,
     delimiter: str | None = None,
-    decimal: str = ".",
+    decimal: str | None = None,
+    encoding: str | None = None,
+    exclude: Sequence[str] = (),
+    na: Sequence[str] = (),
     max_gigabytes: float = MAX_GIGABYTES,
     min_rows: int = 2,
 ) -> Table:
@@ -75,17 +78,24 @@ def read_table(
         A file, or "-" for standard input. Its kind, and whether it is compressed, is recognised by
         its first bytes.
     columns : sequence of str, optional
-        The columns to use; all numeric ones by default.
+        The columns to use; all numeric ones by default. Patterns such as "gene_*" are names of all
+        columns that match.
     id_column : str, optional
-        The column that names the rows. A first column of distinct values called id or index is
-        taken by default.
+        The column that names the rows. By default a first column of distinct values is taken that
+        is called id or index, or whose values are all words.
     missing : {"drop", "median"} or None, default=None
         None refuses rows with missing or infinite values, "drop" leaves them out, "median" returns
         them with NaN, for an estimator with this parameter to fill in.
     delimiter : str, optional
-        Between the cells of a text file; a tab for .tsv and a comma for others by default.
-    decimal : {".", ","}, default="."
-        In the numbers of a text file.
+        Between the cells of a text file; a tab, semicolon, bar or comma is recognised.
+    decimal : {".", ","}, optional
+        In the numbers of a text file; recognised by default.
+    encoding : str, optional
+        Of a text file; UTF-8 and UTF-16 are recognised, and what is neither is read as Latin-1.
+    exclude : sequence of str, default=()
+        Columns, or patterns of columns, not to use.
+    na : sequence of str, default=()
+        What else stands for a missing value, such as "ERR" or "-999".
     max_gigabytes : float, default=4.0
         Files that hold more, also when decompressed, are refused.
     min_rows : int, default=2
@@ -111,13 +121,13 @@ def read_table(
     (['mass'], ['a', 'b'], [('note', "text, such as 'good'")])
     """
     name, limit = str(source), max_gigabytes * 1e9
-    wanted = Wanted(columns, id_column, missing, min_rows)
+    wanted = Wanted(columns, id_column, missing, min_rows, exclude, na)
     kind = "a table"
     try:
         with _opened(name, limit) as file:
             kind = _kind(file, name)
             if kind == "text":
-                found = _text(file, name, separator_of(name, delimiter), decimal)
+                found = _text(file, name, wanted.words, delimiter, decimal, encoding)
             elif kind == "parquet":
                 found = _parquet(file, name, wanted)
             elif kind == "npy":
@@ -210,8 +220,9 @@ def _parquet(file: BinaryIO, name: str, wanted: Wanted) -> Found:
     if wanted.columns is not None:
         known = parquet.read_schema(file).names
         file.seek(0)
-        refuse_unknown(name, wanted, known)
-        named = {*wanted.columns, wanted.id_column, *ID_NAMES}
+        every = wanted._replace(columns=[*wanted.columns, *wanted.exclude], exclude=())
+        # The first may name the rows.
+        named = {*wanted_columns(name, every, known), wanted.id_column, *ID_NAMES, *known[:1]}
         columns = [column for column in known if column in named]
     frame = pandas.read_parquet(file, columns=columns)
     frame.columns = [str(column) for column in frame.columns]
@@ -219,26 +230,49 @@ def _parquet(file: BinaryIO, name: str, wanted: Wanted) -> Found:
     return _in_memory(frame, [str(label) for label in frame.index] if named_rows else None)
 
 
-def _text(file: BinaryIO, name: str, separator: str, decimal: str) -> Found:
+def _text(
+    file: BinaryIO,
+    name: str,
+    words: list[str],
+    delimiter: str | None,
+    decimal: str | None,
+    encoding: str | None,
+) -> Found:
     pandas = _pandas()
+    found = encoding_of(iter(partial(file.read, HEAD), b""), encoding)
+    file.seek(0)
+    head = codecs.getincrementaldecoder(found)().decode(file.read(HEAD))
+    if "\0" in head:
+        raise DataError(f"{name}: is not a text file: it holds bytes of value zero")
+    # The last line may have been cut.
+    dialect = recognise(head[: head.rfind("\n") + 1] or head, name, delimiter, decimal)
+    file.seek(0)
     try:
-        header = _header(file, name, separator)
+        header = _header(file, name, dialect.separator, found)
         frame = pandas.read_csv(
-            file, sep=separator, decimal=decimal, low_memory=False, index_col=False
+            file,
+            sep=dialect.separator,
+            decimal=dialect.decimal,
+            encoding=found,
+            na_values=words,
+            skiprows=None if dialect.units is None else [dialect.units],
+            low_memory=False,
+            index_col=False,
         )
     except (pandas.errors.ParserError, csv.Error) as error:
         raise DataError(
-            f"{name}: cannot be read with {separator!r} between cells: {one_line(error)}; another "
-            "one is given with --delimiter"
+            f"{name}: cannot be read with {dialect.separator!r} between cells: {one_line(error)}; "
+            "another one is given with --delimiter"
         ) from error
     frame.columns = header
     if frame.empty:
         raise DataError(f"{name}: has a header and no rows")
-    return _in_memory(frame)
+    said = [] if encoding or found == "utf-8-sig" else [f"text is read as {found} (--encoding)"]
+    return _in_memory(frame, recognised=said + dialect.recognised)
 
 
-def _header(file: BinaryIO, name: str, separator: str) -> list[str]:
-    lines = io.TextIOWrapper(file, "utf-8-sig", newline="")
+def _header(file: BinaryIO, name: str, separator: str, encoding: str) -> list[str]:
+    lines = io.TextIOWrapper(file, encoding, newline="")
     try:
         return read_header(lines, name, separator)
     finally:
@@ -246,13 +280,16 @@ def _header(file: BinaryIO, name: str, separator: str) -> list[str]:
         lines.detach().seek(0)
 
 
-def _in_memory(frame: Any, row_names: list[str] | None = None) -> Found:
+def _in_memory(
+    frame: Any, row_names: list[str] | None = None, recognised: Sequence[str] = ()
+) -> Found:
     return Found(
         list(frame.columns),
         lambda column: _not_numeric(frame[column]),
         frame.__getitem__,
         partial(_numbers, frame),
         row_names,
+        list(recognised),
     )
 
 
@@ -277,8 +314,14 @@ def _not_numeric(column: Any) -> str | None:
     with_points = present.str.replace(",", ".", n=1, regex=False)
     if to_numeric(with_points, errors="coerce").notna().all():
         return f"decimal commas, such as {present.iloc[0][:30]!r}: use --decimal ,"
-    rare = f" in {len(text)} of {len(present)} cells" if len(text) <= 0.05 * len(present) else ""
-    return f"text{rare}, such as {text.iloc[0][:30]!r}"
+    said = f"such as {text.iloc[0][:30]!r}"
+    if len(text) > 0.05 * len(present):
+        return f"text, {said}"
+    words = ",".join(text.unique()[:3])
+    return (
+        f"text in {len(text)} of {len(present)} cells, {said}: use --na {words} if it means a "
+        "missing value"
+    )
 
 
 def _pandas() -> Any:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import csv
 import logging
-from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,7 +21,9 @@ NAMED = 5
 ID_NAMES = frozenset({"", "id", "index", "row", "row_id", "rowid", "unnamed: 0"})
 """First columns of these names, in small letters, name the rows if their values differ."""
 
-_SEPARATORS = {";": "a semicolon", "\t": "a tab", "|": "a bar", ",": "a comma"}
+
+# Sizes of numbers that stand for missing values, in many files.
+_SENTINELS = frozenset({99.0, 999.0, 9999.0, 99999.0, 999999.0, 99.9, 999.9, 9999.9})
 
 
 class DataError(ValueError):
@@ -49,6 +50,8 @@ class Table:
     source : str
     numbered : bool
         Whether the labels are numbers of rows.
+    recognised : list of str
+        How the file is written, where it was recognised and not told; a sentence each.
     """
 
     values: Array
@@ -59,6 +62,7 @@ class Table:
     n_missing: int
     source: str
     numbered: bool = False
+    recognised: list[str] = field(default_factory=list)
 
     @property
     def lazy(self) -> bool:
@@ -73,6 +77,13 @@ class Wanted(NamedTuple):
     id_column: str | None
     missing: str | None
     min_rows: int
+    exclude: Sequence[str] = ()
+    na: Sequence[str] = ()
+
+    @property
+    def words(self) -> list[str]:
+        """What stands for a missing value and is no number."""
+        return [word for word in self.na if not is_number(word)]
 
 
 @dataclass(frozen=True)
@@ -90,6 +101,8 @@ class Found:
         Takes names of columns; returns an array of floating point numbers, in memory or not.
     row_names : list of str or None
         Names of the rows that are in no column.
+    recognised : list of str
+        As in `Table`.
     """
 
     columns: list[str]
@@ -97,21 +110,23 @@ class Found:
     cells: Callable[[str], Iterable[object]]
     numbers: Callable[[list[str]], Any]
     row_names: list[str] | None = None
+    recognised: list[str] = field(default_factory=list)
 
 
 def table_from(found: Found, source: str, wanted: Wanted) -> Table:
     """Choose the numeric columns, name the rows, and refuse or drop rows with missing values."""
-    columns, id_column = wanted.columns, wanted.id_column
-    refuse_unknown(source, wanted, found.columns)
-    labels = found.row_names
+    columns = wanted_columns(source, wanted, found.columns)
+    id_column, labels = wanted.id_column, found.row_names
     if id_column is not None:
         labels = [str(cell) for cell in found.cells(id_column)]
-    elif labels is None and len(found.columns) > 1 and is_id(found.columns[0]):
-        cells = [str(cell) for cell in found.cells(found.columns[0])]
-        if len(set(cells)) == len(cells):
-            id_column, labels = found.columns[0], cells
-    chosen, dropped = _numeric(found, source, columns, id_column)
+    elif labels is None and len(found.columns) > 1:
+        labels = _names_in_first(found, wanted)
+        id_column = None if labels is None else found.columns[0]
+    chosen, dropped = _numeric(found, source, columns, wanted.columns or (), id_column)
     values = found.numbers(chosen)
+    sentinels = [float(word) for word in wanted.na if is_number(word)]
+    if sentinels:
+        values = np.where(np.isin(values, sentinels), np.nan, values)
     if not isinstance(values, np.ndarray):
         logger.info("%s: looking for missing values", source, extra={"a_pass": "begins"})
     holes = ~np.isfinite(values)
@@ -131,7 +146,50 @@ def table_from(found: Found, source: str, wanted: Wanted) -> Table:
         raise DataError(
             f"{source}: {len(labels)} usable rows; at least {wanted.min_rows} are needed"
         )
-    return Table(values, chosen, labels, id_column, dropped, int(bad.sum()), source, numbered)
+    n_missing = int(bad.sum())
+    recognised = found.recognised + _sentinels(values, chosen)
+    return Table(
+        values, chosen, labels, id_column, dropped, n_missing, source, numbered, recognised
+    )
+
+
+def _sentinels(values: Any, columns: list[str]) -> list[str]:
+    """Return a sentence for each column in which a number seems to stand for a missing value.
+
+    It is one that people take for that, it is there twice, and no other is half as far from zero.
+    """
+    said = []
+    for name, column in zip(
+        columns, values.T if isinstance(values, np.ndarray) else (), strict=False
+    ):
+        sizes = np.abs(column)
+        largest = sizes.max(initial=0.0, where=np.isfinite(sizes))
+        often = sizes == largest
+        rest = sizes[sizes < largest]
+        if largest in _SENTINELS and often.sum() > 1 and rest.size and 2.0 * rest.max() < largest:
+            word = f"{column[often][0]:g}"
+            said.append(
+                f"{name!r} is {word} in {often.sum()} rows: use --na={word} if it means a missing "
+                "value"
+            )
+    return said[:NAMED]
+
+
+def _names_in_first(found: Found, wanted: Wanted) -> list[str] | None:
+    """Return the cells of the first column if they are likely to name the rows.
+
+    They are distinct, and the column is called so, or all of them are words.
+    """
+    first = found.columns[0]
+    named = is_id(first)
+    if not named and (first in (wanted.columns or ()) or found.not_numeric(first) is None):
+        return None
+    if not any(found.not_numeric(column) is None for column in found.columns[1:]):
+        return None
+    cells = [str(cell) for cell in found.cells(first)]
+    # A missing cell is a number here: nan. So is one with a comma that nobody explained.
+    words = named or not any(is_number(cell.replace(",", "")) for cell in cells)
+    return cells if words and len(set(cells)) == len(cells) else None
 
 
 def is_id(name: str) -> bool:
@@ -140,19 +198,19 @@ def is_id(name: str) -> bool:
 
 
 def _numeric(
-    found: Found, source: str, columns: Sequence[str] | None, id_column: str | None
+    found: Found,
+    source: str,
+    columns: Sequence[str],
+    named: Sequence[str],
+    id_column: str | None,
 ) -> tuple[list[str], list[tuple[str, str]]]:
-    """Return the columns of numbers, and the others with what they hold."""
-    reasons = {
-        column: found.not_numeric(column)
-        for column in (found.columns if columns is None else columns)
-        if column != id_column
-    }
+    """Return the columns of numbers, and the others with what they hold; named ones must be."""
+    reasons = {column: found.not_numeric(column) for column in columns if column != id_column}
     chosen = [column for column, reason in reasons.items() if reason is None]
     dropped = [(column, reason) for column, reason in reasons.items() if reason is not None]
-    if columns is not None and dropped:
-        column, reason = dropped[0]
-        raise DataError(f"{source}: column {column!r} cannot be used: it holds {reason}")
+    for column, reason in dropped:
+        if column in named:
+            raise DataError(f"{source}: column {column!r} cannot be used: it holds {reason}")
     if not chosen:
         held = ", ".join(f"{column!r} ({reason})" for column, reason in dropped[:NAMED])
         more = ", ..." if len(dropped) > NAMED else ""
@@ -174,50 +232,6 @@ def _missing(bad: NDArray[np.bool_], holes: Any, labels: list[str], columns: lis
     return f"{rows.size} rows have missing or infinite values ({shown}); {hint}"
 
 
-def separator_of(name: str, delimiter: str | None) -> str:
-    """Return what stands between the cells of a text file, by its name if it is not given."""
-    return delimiter or ("\t" if name.lower().endswith((".tsv", ".tab")) else ",")
-
-
-def read_header(lines: Iterable[str], source: str, separator: str) -> list[str]:
-    """Return the names of the columns of a text file; refuse those that do not tell them apart.
-
-    Parameters
-    ----------
-    lines : iterable of str
-        Of the file, from its beginning.
-    source, separator : str
-    """
-    rows = csv.reader(lines, delimiter=separator)
-    filled = (cells for cells in rows if len(cells) > 1 or "".join(cells).strip())
-    header, first = next(filled, []), next(filled, [])
-    if not header:
-        raise DataError(f"{source}: the file is empty")
-    if len(header) == 1:
-        for other, called in _SEPARATORS.items():
-            if other != separator and other in header[0]:
-                shown = "'\\t'" if other == "\t" else repr(other)
-                raise DataError(
-                    f"{source}: one column only; the cells seem to be separated by {called}: "
-                    f"use --delimiter {shown}"
-                )
-    twice = [column for column, count in Counter(header).items() if count > 1]
-    if twice:
-        raise DataError(f"{source}: more than one column is called {listed(twice)}; rename them")
-    if len(header) > 1 and all(is_number(cell) for cell in header):
-        raise DataError(
-            f"{source}: the first line holds numbers and no names; a header with a name for each "
-            "column is needed"
-        )
-    if len(first) > len(header):
-        # Readers would take the first cell for the name of the row and shift the others.
-        raise DataError(
-            f"{source}: the rows have more cells than the header has names; the header needs a "
-            "name for every column"
-        )
-    return header
-
-
 def is_number(cell: str) -> bool:
     """Return whether text is a number."""
     try:
@@ -227,13 +241,30 @@ def is_number(cell: str) -> bool:
     return True
 
 
-def refuse_unknown(source: str, wanted: Wanted, known: Sequence[str]) -> None:
-    """Refuse columns that a file does not have."""
-    named = [*(wanted.columns or ()), *([wanted.id_column] if wanted.id_column else ())]
-    unknown = [column for column in named if column not in known]
+def wanted_columns(source: str, wanted: Wanted, known: Sequence[str]) -> list[str]:
+    """Return the columns that are asked for, in the order asked; refuse those that there are not.
+
+    A name with ``*``, ``?`` or ``[...]`` that no column has is a pattern, and stands for all that
+    match.
+    """
+
+    def matching(name: str) -> list[str]:
+        if name in known:
+            return [name]
+        return [column for column in known if fnmatchcase(column, name)]
+
+    asked = [*(wanted.columns or ()), *wanted.exclude]
+    unknown = [name for name in asked if not matching(name)]
+    if wanted.id_column and wanted.id_column not in known:
+        unknown.append(wanted.id_column)
     if unknown:
         few = ", ".join(map(repr, known[:8])) + (", ..." if len(known) > 8 else "")
         raise DataError(f"{source}: no column is called {listed(unknown)}; there are {few}")
+    columns = list(known)
+    if wanted.columns is not None:
+        columns = [column for name in wanted.columns for column in matching(name)]
+    excluded = {column for name in wanted.exclude for column in matching(name)}
+    return [column for column in dict.fromkeys(columns) if column not in excluded]
 
 
 def listed(names: Sequence[str]) -> str:

@@ -188,7 +188,8 @@ class BeyondReader(SparseReader):
 
     def initial(self, excess: Array, samples: Samples, sample_weight: Array) -> Array:
         """Return candidates along which the bulk varies most, made sparse in the features."""
-        return self._sparse(excess, SparseReader.initial(self, excess, samples, sample_weight))
+        found = SparseReader.initial(self, excess, samples, sample_weight)
+        return self._sparse(excess, found[:, : self.n_components])
 
     def refined(self, excess: Array, components: Array) -> Array:
         """Return the directions improved by power iteration truncated in the features."""
@@ -218,7 +219,8 @@ def level_beside(samples: Samples, weights: Array, components: Array) -> float:
     left += np.einsum("ij,jk,ik->i", basis, basis.T @ along, basis)
     share = 1.0 - np.square(basis).sum(axis=1)
     kept = share > _SMALL_SHARE
-    return float(np.sqrt(np.median(left[kept] / share[kept]))) if kept.any() else 1.0
+    # Where the components hold all variance, rounding is left, of either sign.
+    return float(np.sqrt(max(np.median(left[kept] / share[kept]), 0.0))) if kept.any() else 1.0
 
 
 def feature_variances(samples: Samples, weights: Array, whitener: Array) -> Array:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from html import escape
 
 import numpy as np
 
@@ -13,8 +14,9 @@ from outweigh.norms.floor import NoiseFloor
 from outweigh.optimise.capped_simplex import CappedSimplex
 from outweigh.protocols import Array, Status
 
-# More than this share removed is for a person to look at; a group of this share may be genuine.
-_MUCH, _SECOND_GROUP = 0.1, 0.2
+# A group of this share may be genuine.
+_SECOND_GROUP = 0.2
+_LOOK = "; that is more than a tenth: look at these rows (explain) before you go on"
 
 __all__ = ["Certificate", "Moreau", "certified", "stationarity", "theorem_stationarity"]
 
@@ -49,7 +51,7 @@ class Certificate:
         What clean data of as many effective samples scores.
     stationarity : float
         The norm of the steepest feasible descent for one subgradient: an upper bound on the
-        stationarity of the paper (Definition 2.4), which at a kink need not vanish.
+        stationarity of the paper (Definition 2.3), which at a kink need not vanish.
     theorem_stationarity : float
         The level n^(1/2) delta^2 eps^(-3/2), with delta = eps sqrt(log 1/eps) and constant one,
         below which the paper's theorem guarantees the estimate.
@@ -64,16 +66,27 @@ class Certificate:
         objective is the largest squared distance among the trusted rows, in units of the limit.
         Other: there is no level of clean rows to compare with, and the objective is the sum of the
         leading variances.
+    expected : float
+        More than this share removed is for a person to look at: with correlated or skewed columns
+        it may be genuine. See `Settings.expected`.
     far, apart : float
         Shares of the rows, in elliptical noise: farther out than clean rows of this covariance, and
         in groups that stand apart from the others.
     spared : float
         The share of such rows that were kept, because contamination allows no more.
+    doubtful : float
+        The share of the rows that would be in groups of outliers if columns were uncorrelated, and
+        that were kept because the shape of the cloud does not show them.
+    divided : float
+        The share of the rows that are far from the others, where they are too many to be called
+        wrong: nothing was removed.
     left_out, filled : int
         Rows with missing values that had no part in the fit, or had medians put in their place.
     support_level : float
         On the features of a sparse answer alone, the spectral norm over the level of clean rows
         there; 0 where nobody looked.
+    factors : int or None
+        How many directions stand out from white noise under the weights; None where nobody looked.
     moreau : Moreau or None
         Only where it was asked for: it costs many evaluations.
     """
@@ -86,12 +99,16 @@ class Certificate:
     contamination_bound: float
     status: Status
     noise: str = "white"
+    expected: float = 1.0
     far: float = 0.0
     apart: float = 0.0
     spared: float = 0.0
+    doubtful: float = 0.0
+    divided: float = 0.0
     left_out: int = 0
     filled: int = 0
     support_level: float = 0.0
+    factors: int | None = None
     moreau: Moreau | None = None
 
     @property
@@ -101,21 +118,28 @@ class Certificate:
 
     @property
     def clean(self) -> bool:
-        """Whether there is a level of clean rows, and the objective is at it.
+        """Whether there is a level of clean rows, the objective is at it, and nothing is in doubt.
 
-        Over all features, and over those of a sparse answer alone. In elliptical noise the trusted
-        rows always are; there so many must not have been removed that a person should look at them,
-        and no far ones kept for want of a larger contamination.
+        Over all features, and over those of a sparse answer alone. In doubt are rows kept for want
+        of a larger contamination, groups that only one kind of noise shows, rows of two kinds, and
+        more removed than was to be expected.
         """
-        if self.noise == "elliptical":
-            return self.removed <= _MUCH and self.spared == 0.0
+        in_doubt = max(self.spared, self.doubtful, self.divided) > 0.0 or self._surprising
         at_level = self.objective <= self.noise_floor.clean and self.support_level <= 1.0
-        return self.noise != "other" and at_level
+        return self.noise != "other" and at_level and not in_doubt
+
+    @property
+    def _surprising(self) -> bool:
+        return self.removed > self.expected * (1.0 + 1e-9)
 
     @property
     def verdict(self) -> str:
         """One sentence for a person."""
         said = self._judgement
+        if self.factors is not None:
+            said += f"; {self.factors or 'no'} factor{'' if self.factors == 1 else 's'} " + (
+                "stands out" if self.factors == 1 else "stand out"
+            )
         for n, how in (self.left_out, "left out"), (self.filled, "filled in with medians"):
             if n:
                 said += f"; {n:,} {'row was' if n == 1 else 'rows were'} {how} for missing values"
@@ -124,17 +148,20 @@ class Certificate:
     @property
     def _judgement(self) -> str:
         if self.noise == "other":
+            found = f"{self.removed:.1%} of the weight removed by distance from the bulk"
+            if self.removed == 0.0:
+                found = "no row is far from the bulk, and nothing was removed"
             return (
-                "the noise is not white, nor as `covariance` says, or there are too few rows or "
-                "features to tell, so there is no level of clean data to compare with: "
-                f"{self.removed:.1%} of the weight removed by distance from the bulk"
+                f"{found}; the noise is not white, nor as `covariance` says, or there are too few "
+                "rows or features to tell, so there is no level of clean data to compare with"
             )
         if self.noise == "elliptical":
             return self._elliptical_verdict
-        if self.clean:
+        if self.objective <= self.noise_floor.clean and self.support_level <= 1.0:
             if self.removed == 0.0:
                 return "clean level reached: nothing had to be removed"
-            return f"clean level reached: {self.removed:.1%} of the weight removed"
+            said = f"clean level reached: {self.removed:.1%} of the weight removed"
+            return said + _LOOK if self._surprising else said
         if self.status is Status.EXHAUSTED:
             return "budget exhausted: raise max_iter, or accept the level reached"
         advice = (
@@ -150,6 +177,11 @@ class Certificate:
 
     @property
     def _elliptical_verdict(self) -> str:
+        if self.divided > 0.0:
+            return (
+                f"in doubt: {self.divided:.0%} of the rows lie far from the others, too many to be "
+                "called wrong, and nothing was removed: look whether rows are of two kinds"
+            )
         if self.apart >= _SECOND_GROUP and self.spared == 0.0:
             return (
                 f"two groups: {self.apart:.0%} of the rows stand apart from the others and have no "
@@ -160,16 +192,31 @@ class Certificate:
             reasons.append(f"{self.far:.1%} lie farther out than clean rows of this covariance do")
         if self.apart > 0.0:
             reasons.append(f"{self.apart:.1%} belong to a group that stands apart")
-        if not reasons:
-            return "clean, in correlated noise: no row is far out and no group stands apart"
-        found = f"in correlated noise {self.removed:.1%} of the weight removed: " + ", ".join(
+        said = f"in correlated noise {self.removed:.1%} of the weight removed: " + ", ".join(
             reasons
         )
-        if self.clean:
-            return found
+        if not reasons:
+            said = "in correlated noise no row is far out and no group stands apart"
         if self.spared > 0.0:
-            return f"{found}; contamination allows no more: raise it, or look at them (explain)"
-        return f"{found}; that is more than a tenth: look at these rows (explain) before you go on"
+            return f"{said}; contamination allows no more: raise it, or look at them (explain)"
+        if self.doubtful > 0.0:
+            return (
+                f"in doubt: {said}; but if columns are in truth uncorrelated, {self.doubtful:.1%} "
+                "of the rows are in groups of outliers: decide, and fit with covariance=None if so"
+            )
+        if self._surprising:
+            return said + _LOOK
+        return said if reasons else f"clean: {said}"
+
+    def _repr_html_(self) -> str:
+        """Return the verdict and its numbers for a notebook."""
+        verdict, *numbers = str(self).splitlines()
+        rows = "".join(
+            f'<tr><th>{escape(name)}</th><td style="text-align:left">{escape(rest)}</td></tr>'
+            for name, rest in (line.split(maxsplit=1) for line in numbers)
+        )
+        mark = "&#10003;" if self.clean else "&#9888;"
+        return f"<p>{mark} <strong>{escape(verdict)}</strong></p><table>{rows}</table>"
 
     def __str__(self) -> str:
         if self.noise == "elliptical":
@@ -178,10 +225,12 @@ class Certificate:
                 f"{self.contamination_bound:.2%}\n  farthest      {np.sqrt(self.objective):.2f} "
                 "times the distance up to which rows are trusted"
             )
+        level = "no level of clean rows is known"
+        if self.noise != "other":
+            level = f"{self.ratio:.2f} x clean median, clean up to {self.noise_floor.clean:.4g}"
         lines = [
             self.verdict,
-            f"  objective     {self.objective:.4g} ({self.ratio:.2f} x clean median, "
-            f"clean up to {self.noise_floor.clean:.4g})",
+            f"  objective     {self.objective:.4g} ({level})",
             f"  removed       {self.removed:.2%} of at most {self.contamination_bound:.2%}",
             f"  stationarity  {self.stationarity:.4g} "
             f"(the theorem's scale is {self.theorem_stationarity:.4g})",
@@ -211,7 +260,9 @@ def theorem_stationarity(n_samples: float, contamination: float) -> float:
     return math.sqrt(n_samples) * delta_sq / contamination / math.sqrt(contamination)
 
 
-def certified(problem: Problem, found: Found, bound: float, noise: str) -> Certificate:
+def certified(
+    problem: Problem, found: Found, bound: float, noise: str, expected: float = 1.0
+) -> Certificate:
     """Say how good weights are, from the last survey at them."""
     objective, weights = problem.objective, found.weights.values
     subgradient, _ = objective.differentiate(found.form, objective.samples.mean(weights))
@@ -225,5 +276,6 @@ def certified(problem: Problem, found: Found, bound: float, noise: str) -> Certi
         contamination_bound=bound,
         status=found.status,
         noise=noise,
+        expected=expected,
         support_level=found.support_level,
     )

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 from scipy.stats import chi2
-from scipy.stats import f as f_law
 
 from outweigh.fit.columns import MAD_TO_SD, weighted_quantile
 from outweigh.fit.noise import Standardizer
@@ -35,9 +34,9 @@ class Distances:
     variances : ndarray of shape (r,)
         Of the clean rows along the columns, which are uncorrelated.
     score_cutoff : float
-        The 0.975 quantile of chi with r degrees of freedom.
+        At first the 0.975 quantile of chi with r degrees of freedom.
     orthogonal_cutoff : float
-        The 0.975 quantile of the clean rows' orthogonal distances, by the Wilson-Hilferty
+        At first the 0.975 quantile of the clean rows' orthogonal distances, by the Wilson-Hilferty
         approximation: their power 2/3 is nearly Gaussian.
 
     References
@@ -74,20 +73,9 @@ class Distances:
             beside = self.orthogonal(samples) / self.orthogonal_cutoff
         return np.minimum(np.maximum(inside, beside), INFINITE)
 
-    def beyond(self, samples: Samples, n_rows: float) -> NDArray[np.bool_]:
-        """Return which rows exceed either cut-off, that of the score widened for few rows.
-
-        A covariance of `n_rows` rows fits them too closely: rows it has not seen are farther out,
-        by the law of F instead of chi-squared.
-        """
-        r = self.variances.size
-        wide = 1.0
-        if n_rows > r + 2:
-            quantile = float(f_law.ppf(_LEVEL, r, n_rows - r))
-            wide = r * (n_rows**2 - 1.0) / (n_rows * (n_rows - r)) * quantile
-        limit = max(np.sqrt(wide) / self.score_cutoff, 1.0)
-        inside = self.score(samples) / self.score_cutoff > limit
-        return np.asarray(inside | (self.orthogonal(samples) > self.orthogonal_cutoff))
+    def with_cutoffs(self, score: float, orthogonal: float) -> Distances:
+        """Return the same distances with other cut-offs."""
+        return replace(self, score_cutoff=float(score), orthogonal_cutoff=float(orthogonal))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -102,13 +90,25 @@ class DistanceScore:
         return -self.distances.combined(DenseSamples(self.standardizer.apply(X)))
 
     def contributions(self, X: NDArray[np.floating]) -> tuple[Array, Array]:
-        """Return how much each column counts against each row, and how far out it is there."""
-        white = self.standardizer.apply(X) - self.distances.centre
-        whitener = self.standardizer.whitener
-        if whitener is None:
-            return np.square(white) + np.finfo(float).tiny, white
-        away = np.asarray(np.linalg.solve(whitener, white.T).T, dtype=np.float64)
-        return np.maximum(away * (white @ whitener), 0.0) + np.finfo(float).tiny, away
+        """Return how much each column counts against each row, and how far out it is there.
+
+        Off the subspace, by the square of what the subspace leaves of the row; within it, by the
+        terms of the squared distance of its scores. The larger of both distances tells which.
+        """
+        distances = self.distances
+        samples = DenseSamples(self.standardizer.apply(X))
+        white = samples.array - distances.centre
+        along = white @ distances.components
+        residual = self.standardizer.to_features((white - along @ distances.components.T).T).T
+        pulled = (along / distances.variances) @ distances.components.T
+        away = self.standardizer.to_features(white.T).T
+        if self.standardizer.whitener is not None:
+            # Products z'v of whitened rows z = Wy are sums over the features of y times Wv.
+            pulled = pulled @ self.standardizer.whitener
+        beside = distances.orthogonal(samples) / distances.orthogonal_cutoff
+        off = (beside >= distances.score(samples) / distances.score_cutoff)[:, None]
+        parts = np.where(off, np.square(residual), np.maximum(away * pulled, 0.0))
+        return parts + np.finfo(float).tiny, np.where(off, residual, away)
 
 
 def distances_for(

@@ -24,7 +24,7 @@ from outweigh.fit.scatter import Scatter
 from outweigh.fit.tuning import Tuning
 from outweigh.protocols import Array, Indices
 
-__all__ = ["Elliptical", "SecondGroup", "judge_rows"]
+__all__ = ["Cloud", "Judgement", "SecondGroup", "judge_rows"]
 
 Mask = NDArray[np.bool_]
 _TINY = 1e-300
@@ -63,13 +63,13 @@ class SecondGroup:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Elliptical:
-    """What is known of rows of unknown covariance.
+class Cloud:
+    """What clean rows of unknown covariance are like, and which groups stand apart from them.
 
     Attributes
     ----------
     columns : ndarray of int
-        The columns that rows were judged by.
+        The columns that rows are judged by.
     marginals : Marginals
     basis : ndarray of shape (r, d) or None
         Orthonormal rows: coordinates of the span where there are fewer rows than columns.
@@ -78,6 +78,59 @@ class Elliptical:
     limit : float
         The squared distance beyond which rows are distrusted.
     groups : tuple of SecondGroup
+    """
+
+    columns: Indices
+    marginals: Marginals
+    basis: Array | None
+    scatter: Scatter
+    limit: float
+    groups: tuple[SecondGroup, ...]
+
+    def coordinates(self, X: NDArray[np.floating]) -> tuple[Array, Array]:
+        """Return rows of all columns as they are judged, and squared how far outside the span."""
+        z = self.marginals.apply(X[:, self.columns])
+        if self.basis is None:
+            return z, np.zeros(len(z))
+        inside = z @ self.basis.T
+        outside = np.square(z).sum(axis=1) - np.square(inside).sum(axis=1)
+        # Differences of squares: what rounding leaves is not a distance.
+        return inside, np.where(outside > 1e-9 * np.square(z).sum(axis=1), outside, 0.0)
+
+    def apart(self, z: Array) -> Array:
+        """Return the chance of rows, as they are judged, to be of a group that stands apart."""
+        clean = np.ones(len(z))
+        for group in self.groups:
+            clean *= expit(-group.log_odds(z @ group.direction))
+        return 1.0 - clean
+
+    def foretold(self, X: NDArray[np.floating]) -> Array:
+        r"""Return what the other columns judged foretell of each, in the units of X.
+
+        With :math:`P` the inverse covariance, the mean of column j given the others is
+        :math:`z_j - (P (z - m))_j / P_{jj}`. NaN where there are fewer rows than columns, and the
+        others foretell too well.
+        """
+        if self.basis is not None:
+            return np.full((len(X), self.columns.size), np.nan)
+        z, whitener = self.coordinates(X)[0], self.scatter.whitener
+        pulled = self.scatter.white(z) @ whitener.T / np.square(whitener).sum(axis=1)
+        return self.marginals.restore(z - pulled)
+
+    def among(self, columns: Indices, scale: Array) -> Cloud:
+        """Return the same cloud of rows `scale` times as large, with columns counted among more."""
+        form, unit = self.marginals, scale[self.columns]
+        form = replace(form, middle=form.middle * unit, unit=form.unit * unit)
+        return replace(self, columns=columns[self.columns], marginals=form)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Judgement:
+    """What is known of rows of unknown covariance.
+
+    Attributes
+    ----------
+    cloud : Cloud
     clean : ndarray of shape (n,)
         The chance of each row to be clean; 0 for those beyond the limit.
     severity : ndarray of shape (n,)
@@ -88,29 +141,21 @@ class Elliptical:
         The share of the rows in groups that stand apart.
     spared : float
         The share of the rows that are far or apart but kept: no more may be distrusted.
+    divided : float
+        The share of the rows that are far or apart where they are too many to be wrong; all are
+        kept then. Else 0.
     """
 
-    columns: Indices
-    marginals: Marginals
-    basis: Array | None
-    scatter: Scatter
-    limit: float
-    groups: tuple[SecondGroup, ...]
+    cloud: Cloud
     clean: Array
     severity: Array
     far: float
     apart: float
     spared: float
-
-    def in_units(self, scale: Array) -> Elliptical:
-        """Return the same judgement of rows that are `scale` times as large."""
-        unit = scale[self.columns]
-        form = self.marginals
-        form = replace(form, middle=form.middle * unit, unit=form.unit * unit)
-        return replace(self, marginals=form)
+    divided: float
 
 
-def judge_rows(X: Array, sample_weight: Array, bound: float, tuning: Tuning) -> Elliptical:
+def judge_rows(X: Array, sample_weight: Array, bound: float, tuning: Tuning) -> Judgement:
     """Judge rows of unknown covariance.
 
     Parameters
@@ -128,7 +173,7 @@ def judge_rows(X: Array, sample_weight: Array, bound: float, tuning: Tuning) -> 
         # Groups of few values are no outliers; what is far from all others still is.
         columns = np.arange(X.shape[1])
         form = marginals(X, sample_weight, everything, straighten=False)
-        return _Judgement(form.apply(X), sample_weight, bound, tuning).judge(columns, form, [])
+        return _Judge(form.apply(X), sample_weight, bound, tuning).judge(columns, form, [])
     X = X[:, columns]
     form = marginals(X, sample_weight, everything, straighten=False)
     # As many are looked for as there may be at all, however few may be distrusted; none where no
@@ -140,10 +185,10 @@ def judge_rows(X: Array, sample_weight: Array, bound: float, tuning: Tuning) -> 
     if np.any(bent.g):
         form = bent
         apart = set_apart(form.apply(X), sample_weight, most, tuning)
-    return _Judgement(form.apply(X), sample_weight, bound, tuning).judge(columns, form, apart)
+    return _Judge(form.apply(X), sample_weight, bound, tuning).judge(columns, form, apart)
 
 
-class _Judgement:
+class _Judge:
     """The steps from groups that may stand apart to a verdict on every row."""
 
     def __init__(self, Z: Array, weight: Array, bound: float, tuning: Tuning) -> None:
@@ -166,7 +211,7 @@ class _Judgement:
             Z = Z @ self.basis.T
         self.Z = Z
 
-    def judge(self, columns: Indices, form: Marginals, apart: list[Mask]) -> Elliptical:
+    def judge(self, columns: Indices, form: Marginals, apart: list[Mask]) -> Judgement:
         together = np.any(apart, axis=0) if apart else np.zeros(len(self.Z), dtype=np.bool_)
         core = self.core(~together)
         far = self.far_rows(core, together)
@@ -181,23 +226,24 @@ class _Judgement:
             if self.removed(new) > self.bound or np.array_equal(new < 0.5, clean < 0.5):
                 break
             clean = new
+        divided = self.removed(clean)
+        if divided > self.bound:
+            # No minority: nothing tells which rows are the clean ones, and all are kept.
+            clean, chance, groups = np.ones(len(self.Z)), np.zeros(len(self.Z)), ()
+            limit = float(squared.max())
         # More than half of the rows may be equal: then there is no distance but zero.
         limit = max(limit, float(np.finfo(np.float64).eps) * float(squared.max()), _TINY)
         severity = np.maximum(squared / limit, 2.0 * chance)
         wrong = clean < 0.5
         clean = self.at_most(clean, severity)
-        return Elliptical(
-            columns,
-            form,
-            self.basis,
-            scatter,
-            limit,
-            groups,
+        return Judgement(
+            Cloud(columns, form, self.basis, scatter, limit, groups),
             clean,
             np.where(clean < 0.5, np.maximum(severity, 1.0), severity),
             float(self.weight[(squared > limit) & (chance < 0.5)].sum() / self.n),
             float(self.weight[chance >= 0.5].sum() / self.n),
             float(self.weight[wrong & (clean >= 0.5)].sum() / self.n),
+            divided if divided > self.bound else 0.0,
         )
 
     def at_most(self, clean: Array, severity: Array) -> Array:
@@ -479,7 +525,8 @@ def _share_below(column: Array, share: Array) -> Array:
     """Return the share of the rows below each, and half of that of those equal to it."""
     _, place = np.unique(column, return_inverse=True)
     equal = np.bincount(place, share)
-    return np.asarray((np.cumsum(equal) - equal / 2.0)[place])
+    # Under very uneven weights a share may round to all or nothing.
+    return np.clip((np.cumsum(equal) - equal / 2.0)[place], 1e-12, 1.0 - 1e-12)
 
 
 def _log_density(y: Array, centre: float, spread: float, nu: float) -> Array:

@@ -27,6 +27,9 @@ _FIRST_SHARES = (0.15, 0.3)
 EM_STEPS, _MOST_GROUPS = 25, 6
 # A direction among all is sought where there are so many rows for each feature.
 _ROWS_FOR_SEARCH = 3
+# First on a sample of so many rows, and so many for each feature: with 15 for each, groups of .2
+# and .3 six deviations out were missed in 20 of 60 cells of 5000 x 100, with 50 in none.
+_SAMPLE, _SAMPLE_PER_FEATURE = 1500, 50
 
 
 def price_of_direction(n: float, d: int) -> float:
@@ -93,7 +96,7 @@ def _next_group(
         found = two_groups(Y, weight, np.eye(Y.shape[1]), EM_STEPS, move=False)
     else:
         Y = _bounded(Z, weight)
-        some, times = _some_rows(Y, weight, max(1500, 15 * d))
+        some, times = _some_rows(Y, weight, max(_SAMPLE, _SAMPLE_PER_FEATURE * d))
         start = _first_directions(Y[some], times)
         found = two_groups(Y[some], times, start, EM_STEPS)
         best = np.argsort(-np.round(found[2], 6), kind="stable")[:8]

@@ -55,6 +55,16 @@ class Marginals:
             t = (np.asarray(X, dtype=np.float64) - self.middle) / self.unit
         return (self._straight(np.clip(t, -_HUGE, _HUGE)) - self.centre) / self.spread
 
+    def restore(self, z: Array) -> Array:
+        """Return the columns that `apply` takes to z."""
+        t = z * self.spread + self.centre
+        skewed = np.flatnonzero(self.g)
+        g, part = self.g[skewed], t[:, skewed]
+        inside = np.clip(part, -_END, _END)
+        # Beyond its ends the logarithm goes on with the slope exp(-g z) that it has there.
+        t[:, skewed] = np.expm1(g * inside) / g + (part - inside) * np.exp(g * inside)
+        return np.asarray(self.middle + self.unit * t)
+
     def _straight(self, t: Array) -> Array:
         skewed = np.flatnonzero(self.g)
         if skewed.size:

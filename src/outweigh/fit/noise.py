@@ -119,6 +119,8 @@ class Noise:
         The squared distance of each row; None where the units have changed since.
     keys : ndarray of shape (n,)
         The rows along a fixed direction: by their order rows are spread evenly.
+    level : float
+        What the scales of all columns were multiplied by alike.
     """
 
     rows: Rows
@@ -132,6 +134,7 @@ class Noise:
     radius_sq: float
     far: Array | None
     keys: Array
+    level: float = 1.0
 
     @property
     def anchor(self) -> Array:
@@ -164,6 +167,7 @@ class Noise:
     def rescaled(self, factor: Array) -> Noise:
         """Return the same rows with every scale multiplied by `factor`; the same are pruned."""
         standardizer = replace(self.standardizer, scale=self.standardizer.scale * factor)
+        level = self.level * float(factor) if factor.ndim == 0 else self.level
         if standardizer.whitener is None:
             factor = np.broadcast_to(factor, (standardizer.columns.size,))
             samples = self.samples.rescaled(factor)
@@ -171,7 +175,7 @@ class Noise:
             # It stands between scales and samples.
             samples = _samples(self.rows, standardizer)
             samples = samples.without(self.pruned) if self.pruned.size else samples
-        return replace(self, standardizer=standardizer, samples=samples, far=None)
+        return replace(self, standardizer=standardizer, samples=samples, far=None, level=level)
 
 
 def first_look(
@@ -236,6 +240,7 @@ def first_look(
     standardizer = Standardizer(
         columns, np.zeros_like(centre) if near else centre, scales, whitener
     )
+    level = 1.0
     if common_level:
         level = _common_level(some, some_weight, standardizer)
         standardizer = replace(standardizer, scale=scales * level)
@@ -267,6 +272,7 @@ def first_look(
         radius_sq,
         far,
         keys,
+        level,
     )
 
 

@@ -144,7 +144,9 @@ def second_group(
     spread = float(np.sqrt(share @ (x_all[far] - centre) ** 2))
     part = float(np.clip(weight[far].sum() / weight.sum(), 1e-6, 1.0 - 1e-6))
     second = [np.log(part / (1.0 - part)), centre, np.log(max(spread, 0.1))]
-    pair = least(two, np.r_[start, second], 500)
+    # Both laws have many parameters and more than one optimum: from each start of the first.
+    pairs = [least(two, np.r_[t, second], 500) for t in (start, heavy, alone.x)]
+    pair = min(pairs, key=lambda result: float(result.fun))
     k, nu = np.exp(inside(alone.x)[0])
     one_alone = RadialLaw(float(np.exp(alone.x[0])), float(k), float(nu))
     # From the middle of the bulk outward, the first point where the group has the greater part.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -10,9 +10,12 @@ from outweigh.fit.certificate import Certificate
 from outweigh.fit.distances import DistanceScore
 from outweigh.fit.noise import Noise
 from outweigh.fit.problem import Problem
+from outweigh.fit.readers import count_factors
 from outweigh.fit.score import EllipticalScore, RowScore
 from outweigh.fit.search import Found
-from outweigh.protocols import Array
+from outweigh.fit.task import Task
+from outweigh.fit.workspace import coordinates
+from outweigh.protocols import Array, Status
 from outweigh.samples.matrices import as_array
 
 __all__ = ["Fit"]
@@ -49,6 +52,28 @@ class Fit:
     def weights(self) -> Array:
         """The weight of each row."""
         return self.found.weights.values
+
+    def in_doubt(self, share: float) -> Fit:
+        """Return the same, in doubt of a share of the rows that was kept."""
+        status = Status.STATIONARY
+        certificate = replace(self.certificate, doubtful=share, status=status)
+        return replace(self, found=replace(self.found, status=status), certificate=certificate)
+
+    def spectrum(self, centred: bool = True) -> Array:
+        """Return the eigenvalues of the second moments that may be positive, largest first.
+
+        In units of the noise; unbiased for equal weights where they are about the mean.
+        """
+        samples = coordinates(self.noise, Task(1, centred=centred))[1]
+        values = np.linalg.eigvalsh(as_array(samples.moment(self.weights, centred=centred)))
+        n = self.problem.n_effective(self.weights)
+        unbiased = n / max(n - 1.0, 1.0) if centred else 1.0
+        return np.asarray(unbiased * np.maximum(values[::-1], 0.0))
+
+    def n_factors(self, centred: bool = True) -> int:
+        """Return how many directions stand out from white noise under the weights."""
+        n = self.problem.n_effective(self.weights)
+        return count_factors(self.spectrum(centred), n, self.noise.samples.n_features)
 
     def covariance(self) -> Array:
         """Return the covariance of the columns that vary under the weights, in the units of X.

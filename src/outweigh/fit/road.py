@@ -15,6 +15,7 @@ from outweigh.fit.beyond import Beyond, BeyondReader, in_features, level_beside
 from outweigh.fit.certificate import certified
 from outweigh.fit.columns import largest_of
 from outweigh.fit.noise import MAD_ERROR, ROWS_FOR_ORIGIN, Noise, first_look
+from outweigh.fit.own_features import component_of_bulk
 from outweigh.fit.posterior import freedom_along, groups_spread
 from outweigh.fit.problem import Problem, typical_kurtosis
 from outweigh.fit.readers import (
@@ -98,11 +99,13 @@ def fit(
     if task.n_components and not (settings.is_white or looks_white(noise, task, settings)):
         return fit_by_volume(noise, task, settings)
     may_correlate = settings.find_covariance and not task.n_components
-    shape = False
+    cloud, correlated = False, False
     if may_correlate:
-        shape, correlated = first_impression(noise, settings.tuning)
-        if correlated:
-            return fit_elliptical(noise, task, settings)
+        cloud, correlated = first_impression(noise, settings.tuning)
+    if correlated:
+        return fit_elliptical(noise, task, settings)
+    if task.n_components and task.n_nonzero is None and settings.covariance is None:
+        noise = _in_units_beside(noise, task, settings)
     counts = _first_counts(noise, task, settings)
     risen = False
     for left in reversed(range(settings.tuning.attempts)):
@@ -117,23 +120,24 @@ def fit(
             break
         counts = counted
         noise = noise if factor is None else noise.rescaled(factor)
-    if may_correlate and not _explained(solution, shape, settings.tuning):
+    if may_correlate and not _explained(solution, cloud, settings.tuning):
         shaped = fit_elliptical(noise, task, settings)
-        # A group that the shape does not show is there all the same if the rest is nearly clean.
-        unseen = solution.found.weights.groups and shaped.certificate.apart == 0.0
+        unseen = bool(solution.found.weights.groups) and shaped.certificate.apart == 0.0
         if not (unseen and _nearly_clean(solution, settings.tuning)):
-            return shaped
+            grouped = solution.problem.removed(solution.found.weights.values) if unseen else 0.0
+            # Groups that only uncorrelated columns would show are not passed over in silence.
+            return shaped.in_doubt(grouped) if grouped > shaped.certificate.removed else shaped
     return _finished(solution, task, counts, settings)
 
 
-def _explained(solution: _Solution, shape: bool, tuning: Tuning) -> bool:
+def _explained(solution: _Solution, cloud: bool, tuning: Tuning) -> bool:
     """Tell whether white noise explains the rows, with the outliers that were found in it.
 
     Rows that are left must be clean, and rows that were removed in a group of outliers: those of
-    correlated rows are in none. Where rows have no shape that would tell otherwise, nearly clean
-    ones will do.
+    correlated rows are in none. Where rows form no cloud, whose shape would tell otherwise, what is
+    left need only be nearly clean.
     """
-    if not shape:
+    if not cloud:
         return _nearly_clean(solution, tuning)
     found = solution.found
     grouped = bool(found.weights.groups) or not found.weights.moved
@@ -250,7 +254,14 @@ class _Attempt:
         if self._reader is None:
             return np.empty((samples.n_features, 0))
         excess = _excess(self._problem, self._problem.untouched)
+        if self._settings.contamination == 0.0 and self._task.n_nonzero is None:
+            return self._reader.plain(excess)
         return self._reader.initial(excess, samples, self._noise.kept)
+
+    def level_beside_first(self) -> float:
+        """Return the level of the columns beside the first components, in units of the noise."""
+        components = self._part.lift(self._first_components())
+        return level_beside(self._noise.samples, self._noise.untouched, components)
 
     def _read_again(self, found: Found, components: Array) -> tuple[Problem, Found, Array]:
         """Return the problem beside the components under the weights found, and both."""
@@ -346,7 +357,7 @@ def _reader(
     if task.n_components == 0:
         return None
     if task.n_nonzero is None:
-        return DenseReader(task.n_components, tuning.candidates)
+        return DenseReader(task.n_components, tuning.candidates, noise.samples.n_features)
     whitener, d = noise.standardizer.whitener, noise.samples.n_features
     if whitener is None or part.columns is not None:
         return SparseReader(counts, tuning.candidates)
@@ -408,22 +419,32 @@ def _better_counts(
     return counts if close else counted
 
 
+def _in_units_beside(noise: Noise, task: Task, settings: Settings) -> Noise:
+    """Return the rows in units of what components leave of the typical column, where it is less.
+
+    Components that are in most columns are in the spread of a typical one. Outliers only add to
+    what is left, so units that would be larger are no better.
+    """
+    attempt = _Attempt(noise, task, (), settings, None)
+    level = attempt.level_beside_first()
+    # Noise that is nothing beside the components is not told from rounding.
+    off = 1e-6 < level < 1.0 - settings.tuning.units_tolerance
+    return noise.rescaled(np.asarray(level)) if off else noise
+
+
 def _better_units(solution: _Solution, settings: Settings) -> Array | None:
     """Return by which factor units are off under the weights found; None where they are right.
 
-    For components the one level of all columns, without their part in the components where rows
-    are whitened. For a mean the deviation of each column, where `scale` is to be estimated: the
+    For components the one level of all columns, without their part in the components. For a
+    mean the deviation of each column, where `scale` is to be estimated: the
     first scales are inflated by outliers that the weights now exclude.
     """
     noise, problem, tuning = solution.noise, solution.problem, settings.tuning
     weights = solution.found.weights.values
     if solution.components.shape[1]:
-        if noise.standardizer.whitener is None:
-            level = float(np.sqrt(np.median(noise.samples.variances(weights))))
-        else:
-            lifted = solution.part.lift(solution.components)
-            level = level_beside(noise.samples, weights, lifted)
-        off = abs(level - 1.0) > tuning.units_tolerance and level > 0.0
+        level = level_beside(noise.samples, weights, solution.part.lift(solution.components))
+        # Where the components hold all variance, rounding is left.
+        off = abs(level - 1.0) > tuning.units_tolerance and level > 1e-6
         return np.asarray(level) if off else None
     if not (isinstance(settings.scale, str) and settings.scale == "auto"):
         return None
@@ -450,8 +471,11 @@ def _finished(solution: _Solution, task: Task, counts: tuple[int, ...], settings
         solution.found,
     )
     given = settings.covariance is not None
-    certificate = certified(problem, found, solution.bound, "given" if given else "white")
-    components = part.lift(solution.components)
+    certificate = certified(
+        problem, found, solution.bound, "given" if given else "white", settings.expected
+    )
+    # Those set aside beside the components that were asked for come last.
+    components = part.lift(solution.components[:, : task.n_components])
     weights = replace(
         found.weights,
         force=part.lift_form(found.weights.force),
@@ -459,11 +483,27 @@ def _finished(solution: _Solution, task: Task, counts: tuple[int, ...], settings
         groups=tuple(group.along(part.lift(group.direction)) for group in found.weights.groups),
     )
     score, scores = score_rows(noise, weights)
+    if task.n_components and task.is_sparse and not given and settings.bound > 0.0:
+        components = _of_bulk(
+            noise, weights.values, components, problem.n_effective(weights.values)
+        )
     if given and task.n_components:
         components = in_features(noise, weights.values, components, task, ())
     return Fit(
         noise, problem, replace(found, weights=weights), certificate, score, scores, components
     )
+
+
+def _of_bulk(noise: Noise, weights: Array, components: Array, n_rows: float) -> Array:
+    """Return sparse components of the bulk where outliers have a spike on their own features."""
+    turned = components.copy()
+    for component in turned.T:
+        support = np.flatnonzero(component)
+        rows = noise.samples.project(np.eye(component.size)[:, support])
+        found = component_of_bulk(rows, weights, n_rows)
+        if found is not None:
+            component[support] = found
+    return turned
 
 
 def _excess(problem: Problem, weights: Array) -> Array:

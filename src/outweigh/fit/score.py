@@ -9,14 +9,12 @@ from numpy.typing import NDArray
 from scipy.special import expit, logsumexp
 
 from outweigh.fit.columns import weighted_quantile
-from outweigh.fit.elliptical import Elliptical, SecondGroup
-from outweigh.fit.marginals import Marginals
+from outweigh.fit.elliptical import Cloud
 from outweigh.fit.noise import Noise, Standardizer
 from outweigh.fit.posterior import Group
-from outweigh.fit.scatter import Scatter
 from outweigh.fit.search import Weights
 from outweigh.forms import Form
-from outweigh.protocols import Array, Indices, Samples
+from outweigh.protocols import Array, Samples
 from outweigh.samples import DenseSamples
 
 __all__ = ["EllipticalScore", "RowScore", "score_rows"]
@@ -166,48 +164,23 @@ class EllipticalScore:
     ----------
     standardizer : Standardizer
         The columns that vary, and their scales.
-    columns : ndarray of int
-        The columns that rows are judged by.
-    marginals : Marginals
-    basis : ndarray of shape (r, d) or None
-        Orthonormal rows: coordinates of the span, where rows were fewer than columns.
-    scatter : Scatter
-    limit : float
-    groups : tuple of SecondGroup
+    cloud : Cloud
     """
 
     standardizer: Standardizer
-    columns: Indices
-    marginals: Marginals
-    basis: Array | None
-    scatter: Scatter
-    limit: float
-    groups: tuple[SecondGroup, ...]
-
-    @classmethod
-    def of(cls, standardizer: Standardizer, found: Elliptical) -> EllipticalScore:
-        """Return the score that judges as the rows of a fit were judged."""
-        return cls(
-            standardizer,
-            found.columns,
-            found.marginals,
-            found.basis,
-            found.scatter,
-            found.limit,
-            found.groups,
-        )
+    cloud: Cloud
 
     def __call__(self, X: NDArray[np.floating]) -> Array:
         """Return the score of each row of X, at most 0; lower is less trusted."""
-        z, outside = self._coordinates(X)
-        squared = np.square(self.scatter.white(z)).sum(axis=1) + outside / self.scatter.outside
-        return np.asarray(-np.maximum(squared / self.limit, 2.0 * self._chance(z)))
+        cloud, (z, outside) = self.cloud, self.cloud.coordinates(X)
+        squared = np.square(cloud.scatter.white(z)).sum(axis=1) + outside / cloud.scatter.outside
+        return np.asarray(-np.maximum(squared / cloud.limit, 2.0 * cloud.apart(z)))
 
     def clean(self, X: NDArray[np.floating]) -> Array:
         """Return the chance of each row to be clean; 0 beyond the limit."""
         scores = self(X)
-        chance = self._chance(self._coordinates(X)[0])
-        return np.where((scores < -1.0) & (chance < 0.5), 0.0, 1.0 - chance)
+        apart = self.cloud.apart(self.cloud.coordinates(X)[0])
+        return np.where((scores < -1.0) & (apart < 0.5), 0.0, 1.0 - apart)
 
     def contributions(self, X: NDArray[np.floating]) -> tuple[Array, Array]:
         """Return how much each column counts against each row, and how far out it is there.
@@ -215,40 +188,27 @@ class EllipticalScore:
         A squared distance y'Py is a sum over the features of y times Py. A feature that the others
         foretell counts by how far it is from what they foretell.
         """
-        z, _ = self._coordinates(X)
-        white = self.scatter.white(z)
-        away, pulled = z - self.scatter.mean, white @ self.scatter.whitener.T
-        for group in self.groups:
+        cloud, scatter = self.cloud, self.cloud.scatter
+        z, _ = cloud.coordinates(X)
+        away, pulled = z - scatter.mean, scatter.white(z) @ scatter.whitener.T
+        for group in cloud.groups:
             # What speaks for a group is the projection on its direction.
             chance = expit(group.log_odds(z @ group.direction))[:, None]
             toward = np.sign(group.second[0] - group.first[0]) * group.direction
             pulled = np.where(chance > 0.5, toward, pulled)
-        if self.basis is not None:
-            away, pulled = away @ self.basis, pulled @ self.basis
-        parts = np.maximum(away * pulled, 0.0)
-        shape = (len(z), self.standardizer.columns.size)
-        contributions, deviations = np.zeros(shape), np.zeros(shape)
-        place = np.searchsorted(self.standardizer.columns, self.columns)
-        contributions[:, place] = parts + _TINY
-        deviations[:, place] = away
-        return contributions, deviations
+        if cloud.basis is not None:
+            away, pulled = away @ cloud.basis, pulled @ cloud.basis
+        return self._spread(np.maximum(away * pulled, 0.0) + _TINY, 0.0), self._spread(away, 0.0)
 
-    def _coordinates(self, X: NDArray[np.floating]) -> tuple[Array, Array]:
-        """Return rows as they are judged, and squared how far they are outside the span."""
-        z = self.marginals.apply(X[:, self.columns])
-        if self.basis is None:
-            return z, np.zeros(len(z))
-        inside = z @ self.basis.T
-        outside = np.square(z).sum(axis=1) - np.square(inside).sum(axis=1)
-        # Differences of squares: what rounding leaves is not a distance.
-        return inside, np.where(outside > 1e-9 * np.square(z).sum(axis=1), outside, 0.0)
+    def foretold(self, X: NDArray[np.floating]) -> Array:
+        """Return what the other columns of each row foretell of each; NaN of those not judged."""
+        return self._spread(self.cloud.foretold(X), np.nan)
 
-    def _chance(self, z: Array) -> Array:
-        """Return each row's chance to be of a group that stands apart."""
-        clean = np.ones(len(z))
-        for group in self.groups:
-            clean *= expit(-group.log_odds(z @ group.direction))
-        return 1.0 - clean
+    def _spread(self, judged: Array, other: float) -> Array:
+        """Return values of the columns judged among all that vary."""
+        values = np.full((len(judged), self.standardizer.columns.size), other)
+        values[:, np.searchsorted(self.standardizer.columns, self.cloud.columns)] = judged
+        return values
 
 
 def score_rows(noise: Noise, weights: Weights) -> tuple[RowScore, Array]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from outweigh.fit.columns import column_quantiles, largest_of
-from outweigh.fit.elliptical import Elliptical, judge_rows
+from outweigh.fit.elliptical import Judgement, judge_rows
 from outweigh.fit.tuning import Tuning
 from outweigh.protocols import Array, Indices
 
@@ -23,7 +23,7 @@ _MEDIAN_ERROR = float(np.sqrt(np.pi / 2.0))
 
 def judge_on_features(
     Z: Array, sample_weight: Array, n_nonzero: int | None, bound: float, tuning: Tuning
-) -> tuple[Indices, Elliptical]:
+) -> tuple[Indices, Judgement]:
     """Judge rows by the features that stand out, found again with the weights that this gives.
 
     Parameters
@@ -39,8 +39,8 @@ def judge_on_features(
     Returns
     -------
     features : ndarray of int
-    judged : Elliptical
-        Its columns count among the features.
+    judged : Judgement
+        The columns of its cloud count among the features.
     """
     n = float(sample_weight.sum())
     everything = sample_weight / n

@@ -64,3 +64,12 @@ class Settings:
     def bound(self) -> float:
         """The largest share that may be removed, before the data says more."""
         return self.tuning.loose_bound if self.contamination is None else self.contamination
+
+    @property
+    def expected(self) -> float:
+        """The share whose removal is no surprise.
+
+        All that may be removed, where the noise is known: rows above its level are then wrong.
+        Where it is found, the contamination that was given, and a tenth in any case.
+        """
+        return max(0.1, self.contamination or 0.0) if self.find_covariance else 1.0

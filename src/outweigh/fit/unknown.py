@@ -31,7 +31,7 @@ _VALUES_TO_JUDGE = 20_000_000
 def first_impression(noise: Noise, tuning: Tuning) -> tuple[bool, bool]:
     """Tell by some rows and columns whether rows form a cloud, and whether that is correlated.
 
-    Rows form a cloud where two columns or more are continuous. Rows so few that four deviations of
+    They form none where fewer than two columns are continuous. Rows so few that four deviations of
     a variance hide the excess are taken to be correlated.
     """
     rows, weight = noise.some_rows(MOST_ROWS)
@@ -48,18 +48,18 @@ def fit_elliptical(noise: Noise, task: Task, settings: Settings) -> Fit:
     n, columns = len(noise.sample_weight), noise.standardizer.columns
     d = columns.size
     rows, weight = noise.some_rows(max(MOST_ROWS, _VALUES_TO_JUDGE // columns.size))
-    rows = rows[:, columns]
-    if task.is_sparse and columns.size > settings.tuning.fewest_columns:
-        rows = rows / noise.standardizer.scale
-        count = task.n_nonzero[0] if task.n_nonzero else None
-        some, judged = judge_on_features(rows, weight, count, settings.bound, settings.tuning)
+    rows, unit = rows[:, columns], np.ones(d)
+    if task.is_sparse and d > settings.tuning.fewest_columns:
         # Judged in units of the noise; scores are of rows in those of the user.
-        judged = judged.in_units(noise.standardizer.scale[some])
-        columns = columns[some]
+        unit = noise.standardizer.scale
+        count = task.n_nonzero[0] if task.n_nonzero else None
+        some, judged = judge_on_features(
+            rows / unit, weight, count, settings.bound, settings.tuning
+        )
+        columns, unit = columns[some], unit[some]
     else:
         judged = judge_rows(rows, weight, settings.bound, settings.tuning)
-    judged = replace(judged, columns=columns[judged.columns])
-    score = EllipticalScore.of(noise.standardizer, judged)
+    score = EllipticalScore(noise.standardizer, judged.cloud.among(columns, unit))
     clean, scores = judged.clean, -judged.severity
     if len(weight) < n:
         clean = noise.rows.map(score.clean)
@@ -86,9 +86,11 @@ def fit_elliptical(noise: Noise, task: Task, settings: Settings) -> Fit:
         max(removed, 1.0 - kept, settings.contamination or 0.0),
         Status.REACHED,
         noise="elliptical",
+        expected=settings.expected,
         far=judged.far,
         apart=judged.apart,
         spared=judged.spared,
+        divided=judged.divided,
     )
     if not certificate.clean:
         found = replace(found, status=Status.STATIONARY)

@@ -4,8 +4,8 @@ Spectra, images and expression profiles have no level of clean noise to descend 
 share is that they fill little volume: the weights minimise log det S_w on the leading directions
 over the same capped simplex. Its gradient is each row's squared Mahalanobis distance and it is
 concave in S_w, so moving to the vertex that is best for the linear model (the concentration step
-of the minimum covariance determinant) never raises it. Rows outside the leading directions are then
-judged by their distance from the subspace.
+of the minimum covariance determinant) never raises it. Rows are then judged by their distance from
+the bulk in the leading directions and from these, whatever the number of components asked for.
 """
 
 from __future__ import annotations
@@ -18,9 +18,11 @@ from outweigh.fit.beyond import in_features
 from outweigh.fit.certificate import certified
 from outweigh.fit.columns import weighted_quantile
 from outweigh.fit.distances import DistanceScore, distances_for
+from outweigh.fit.elliptical import judge_rows
+from outweigh.fit.held_out import at_most, beyond_limits, folds_of, leading_directions
 from outweigh.fit.noise import Noise
 from outweigh.fit.problem import Problem
-from outweigh.fit.readers import SparseReader, effective_entries, fix_signs, is_white
+from outweigh.fit.readers import SparseReader, effective_entries, is_white
 from outweigh.fit.result import Fit
 from outweigh.fit.search import Found, Weights
 from outweigh.fit.task import Settings, Task
@@ -29,7 +31,7 @@ from outweigh.norms import KyFan
 from outweigh.objectives import MomentObjective
 from outweigh.optimise.capped_simplex import CappedSimplex
 from outweigh.optimise.descent import Iterate
-from outweigh.protocols import Array, Samples, Status
+from outweigh.protocols import Array, Status
 from outweigh.samples.matrices import as_array
 
 __all__ = [
@@ -38,7 +40,6 @@ __all__ = [
     "least_volume",
     "looks_white",
     "n_leading",
-    "share_beyond",
 ]
 
 # With ten rows for each direction all are used; else the leading ones, at five rows for each.
@@ -49,14 +50,21 @@ _VARIANCE_SHARE = 0.999
 _FIRST_STEPS, _FINALISTS, _LAST_STEPS = 2, 8, 50
 _POLISH_STEPS = 10
 _SINGULAR = 1e-12
+# From the weights of least volume rows are judged twice: at first by too few rows, then by all that
+# were not beyond. Once more and a group of outliers is taken back row by row.
+_LOOKS = 2
+# With so many rows for each column a fit is no closer to its own rows than to others.
+_ROWS_FOR_NO_FOLDS = 100
+# The cloud is looked at where it has so many rows, and no more values than this.
+_ROWS_TO_JUDGE, _VALUES_TO_JUDGE = 20, 20_000_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LeastVolume:
     """Weights of least volume, and the directions that rows are judged in.
 
-    ``leading`` spans the components and, for a shape that has more, the directions next to them;
-    its columns are orthonormal.
+    ``leading`` spans as many leading directions as the rows can tell, whatever the number of
+    components; its columns are orthonormal.
     """
 
     weights: Array
@@ -73,36 +81,85 @@ def looks_white(noise: Noise, task: Task, settings: Settings) -> bool:
 
 
 def fit_by_volume(noise: Noise, task: Task, settings: Settings) -> Fit:
-    """Fit components to rows whose noise is not white: the weights of least volume."""
+    """Fit components to rows whose noise is not white.
+
+    The weights of least volume, where the share of wrong rows is known. Else they are where rows
+    are judged from for the first time; all rows that are not beyond the limits then count alike.
+    """
     part, samples = coordinates(noise, replace(task, n_nonzero=None))
     r = min(task.n_components, samples.n_features)
-    objective = MomentObjective(samples, KyFan(r), task.centred, 0.0)
+    centred = task.centred
+    objective = MomentObjective(samples, KyFan(r), centred, 0.0)
     problem = Problem(
         objective, noise.sample_weight, noise.pruned, 3.0, samples.n_features, settings.tuning
     )
-    bound = settings.bound
-    if settings.contamination is None:
-        bound = max(settings.tuning.volume_bound, problem.removed(problem.untouched))
-    least = least_volume(problem, r, bound)
-    if settings.contamination is None:
-        bound = min(max(share_beyond(problem, least), problem.removed(problem.untouched)), bound)
-        least = least_volume(problem, r, bound)
-    leading = part.lift(least.leading)
-    components = leading[:, :r]
+    known = settings.contamination is not None
+    pruned_share = problem.removed(problem.untouched)
+    bound = settings.bound if known else max(settings.tuning.volume_bound, pruned_share)
+    start = _without_apart(problem, r, settings.bound)
+    least = least_volume(start, r, max(bound, start.removed(start.untouched)))
+    weights, q = least.weights, least.leading.shape[1]
+    if known:
+        # The weights have trimmed clean rows too, so that distances are measured by all rows.
+        distances = distances_for(samples, weights, least.leading, centred, noise.kept)
+        if problem.removed(weights) > bound:
+            weights = problem.domain(bound).minimize_linear(distances.combined(samples))
+    else:
+        many = float(noise.kept.sum()) >= _ROWS_FOR_NO_FOLDS * samples.n_features
+        folds = None if many else folds_of(noise.keys)
+        for _ in range(_LOOKS):
+            distances = beyond_limits(samples, weights, noise.kept, folds, q, centred)
+            distances = at_most(distances, samples, noise.kept, settings.bound)
+            trusted = np.where(distances.combined(samples) > 1.0, 0.0, noise.kept)
+            weights = trusted / trusted.sum()
+        bound = problem.removed(weights)
+    components = part.lift(leading_directions(samples, weights, centred)[1][:, :r])
     if task.n_nonzero is not None and settings.covariance is None:
-        components = _sparse_components(noise, components, least.weights, task)
+        components = _sparse_components(noise, components, weights, task)
     elif settings.covariance is not None:
         counts = tuple(effective_entries(column) for column in components.T)
-        components = in_features(noise, least.weights, components, task, counts)
-    distances = distances_for(noise.samples, least.weights, leading, task.centred, noise.kept)
-    score = DistanceScore(noise.standardizer, distances)
-    evaluation = objective.evaluate(least.weights)
-    weights = Weights.untouched(least.weights, noise.samples.n_features)
+        components = in_features(noise, weights, components, task, counts)
+    lifted = replace(
+        distances, centre=part.lift(distances.centre), components=part.lift(distances.components)
+    )
+    score = DistanceScore(noise.standardizer, lifted)
+    evaluation = objective.evaluate(weights)
     trace = tuple(Iterate(i, evaluation.value, 0.0, True) for i in range(least.n_iter))
-    found = Found(weights, evaluation.value, evaluation.form, Status.STATIONARY, trace)
+    found = Found(
+        Weights.untouched(weights, noise.samples.n_features),
+        evaluation.value,
+        evaluation.form,
+        Status.STATIONARY,
+        trace,
+    )
     certificate = certified(problem, found, bound, "other")
     scores = noise.rows.map(score)
     return Fit(noise, problem, found, certificate, score, scores, components)
+
+
+def _without_apart(problem: Problem, n_components: int, bound: float) -> Problem:
+    """Return the problem without the rows that are far or apart by the shape of the cloud.
+
+    A clump of outliers has no volume, so the least volume holds it; in the cloud that rows form in
+    the leading directions it stands apart. Only where these rows are no more than the bound allows,
+    but for some that are single outliers.
+    """
+    kept = problem.sample_weight * (problem.untouched > 0.0)
+    samples, centred, tuning = problem.samples, problem.objective.centred, problem.tuning
+    values, vectors = leading_directions(samples, problem.untouched, centred)
+    q = n_leading(float(kept.sum()), n_components, np.maximum(values, 0.0))
+    counted = np.flatnonzero(kept)
+    few = float(kept.sum()) < _ROWS_TO_JUDGE
+    if bound == 0.0 or few or counted.size * q > _VALUES_TO_JUDGE:
+        return problem
+    rows = samples.project(vectors[:, :q])[counted]
+    judged = judge_rows(rows, kept[counted], tuning.loose_bound, tuning)
+    pruned = np.union1d(problem.pruned, counted[judged.clean < 0.5])
+    n = float(problem.sample_weight.sum())
+    if problem.sample_weight[pruned].sum() > bound * n + max(0.02 * n, tuning.few_far):
+        return problem
+    objective = replace(problem.objective, samples=samples.without(pruned))
+    return replace(problem, objective=objective, pruned=pruned)
 
 
 def least_volume(problem: Problem, n_components: int, bound: float) -> LeastVolume:
@@ -118,37 +175,24 @@ def least_volume(problem: Problem, n_components: int, bound: float) -> LeastVolu
     samples, centred = problem.samples, problem.objective.centred
     domain = problem.domain(bound)
     weights, n_iter = problem.untouched, 0
-    values, vectors = _spectrum(samples, weights, centred)
+    values, vectors = leading_directions(samples, weights, centred)
     q = n_leading(float(domain.metric.sum()), n_components, np.maximum(values, 0.0))
     if bound > 0.0:
         spread = np.sqrt(np.where(values[:q] > 0.0, values[:q], 1.0))
         rows = samples.project(vectors[:, :q]) / spread
         weights, n_iter = _from_many_starts(rows, domain, centred)
     for _ in range(_POLISH_STEPS if bound > 0.0 else 0):
-        leading = _spectrum(samples, weights, centred)[1][:, :q]
+        leading = leading_directions(samples, weights, centred)[1][:, :q]
         found = distances_for(samples, weights, leading, centred)
         moved = domain.minimize_linear(found.combined(samples))
         n_iter += 1
         if np.abs(moved - weights).sum() <= 1e-9:
             break
         weights = moved
-    values, vectors = _spectrum(samples, weights, centred)
+    values, vectors = leading_directions(samples, weights, centred)
     # Directions in which rows that are kept do not vary are not told from each other.
     rank = max(int(np.count_nonzero(values > _SINGULAR * values[0])), 1)
-    return LeastVolume(weights, vectors[:, : min(max(q, n_components), rank)], n_iter)
-
-
-def share_beyond(problem: Problem, found: LeastVolume) -> float:
-    """Return the share of rows beyond the cut-offs of their distances from the bulk."""
-    samples, weight = problem.samples, problem.sample_weight
-    centred = problem.objective.centred
-    # The samples of pruned rows hold zeros, which say nothing of a typical distance.
-    kept = weight.copy()
-    kept[problem.pruned] = 0.0
-    distances = distances_for(samples, found.weights, found.leading, centred, kept)
-    beyond = distances.beyond(samples, problem.n_effective(found.weights))
-    beyond[problem.pruned] = True
-    return float(weight[beyond].sum() / weight.sum())
+    return LeastVolume(weights, vectors[:, : min(q, rank)], n_iter)
 
 
 def n_leading(n_samples: float, n_components: int, values: Array) -> int:
@@ -218,14 +262,6 @@ def _concentrate(
         distance = np.square(away @ (vectors / np.sqrt(values))).sum(axis=1)
         weights = domain.minimize_linear(distance)
     return weights, volume
-
-
-def _spectrum(samples: Samples, weights: Array, centred: bool) -> tuple[Array, Array]:
-    """Return eigenvalues and eigenvectors of the weighted second moments, largest first."""
-    matrix = samples.moment(weights, centred=centred)
-    values, vectors = np.linalg.eigh(matrix.restrict(np.arange(matrix.n_features)))
-    # Eigenvectors have no sign of their own, and starts along them must not depend on it.
-    return values[::-1], fix_signs(vectors[:, ::-1].T).T
 
 
 def _sparse_components(noise: Noise, dense: Array, weights: Array, task: Task) -> Array:

@@ -17,7 +17,7 @@ from outweigh.fit.marginals import positive_spread
 from outweigh.fit.tuning import Tuning
 from outweigh.protocols import Array, Indices
 
-__all__ = ["MOST_ROWS", "bulk_excess", "some_columns"]
+__all__ = ["MOST_ROWS", "bulk_excess", "bulk_variance", "some_columns"]
 
 # The test is made on no more than these: correlations that matter show there.
 MOST_ROWS, _MOST_COLUMNS = 1000, 150
@@ -70,7 +70,7 @@ def bulk_excess(rows: Array, weight: Array, tuning: Tuning) -> float:
         # Beyond the edge of infinitely many rows.
         if value <= edge * (1.0 + min(error, 0.1)):
             break
-        variance, grouped = _bulk_variance(Z @ axis, weight, tuning)
+        variance, grouped = bulk_variance(Z @ axis, weight, tuning)
         # Outliers that overlap the bulk blur its variance; without a sign of them four deviations
         # of a variance are room enough.
         room = tuning.correlated if grouped else min(1.0 + error, tuning.correlated)
@@ -78,7 +78,7 @@ def bulk_excess(rows: Array, weight: Array, tuning: Tuning) -> float:
     return largest
 
 
-def _bulk_variance(along: Array, weight: Array, tuning: Tuning) -> tuple[float, bool]:
+def bulk_variance(along: Array, weight: Array, tuning: Tuning) -> tuple[float, bool]:
     """Return the variance of the bulk along an axis, and whether there is any sign of two groups.
 
     A redescending estimate, which no far row decides; and, for groups that overlap the bulk, the
@@ -88,7 +88,9 @@ def _bulk_variance(along: Array, weight: Array, tuning: Tuning) -> tuple[float, 
     centre = weighted_quantile(along, weight, [0.5])[0]
     unit = MAD_TO_SD * weighted_quantile(np.abs(along - centre), weight, [0.5])[0]
     share = weight / weight.sum()
-    y = np.clip((along - centre) / max(unit, _TINY), -_BEYOND, _BEYOND)
+    with np.errstate(over="ignore"):
+        # Where half of the rows are equal, the others are infinitely far.
+        y = np.clip((along - centre) / max(unit, _TINY), -_BEYOND, _BEYOND)
     y -= share @ y
     whole = float(np.sqrt(share @ y**2))
     y /= max(whole, _TINY)

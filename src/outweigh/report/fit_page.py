@@ -2,29 +2,42 @@
 
 from __future__ import annotations
 
+from os import PathLike, fspath
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
+from scipy.stats import rankdata
 
 from outweigh.displays import (
+    BiplotDisplay,
     ComponentsDisplay,
     LocationDisplay,
     OutlierMapDisplay,
+    RowsDisplay,
     TraceDisplay,
     WeightsDisplay,
 )
-from outweigh.displays.canvas import new_figure, png
-from outweigh.estimators.explanation import as_deviation
+from outweigh.displays.canvas import draw_rows, new_figure, plain_text, png
+from outweigh.estimators.base import RobustEstimator
+from outweigh.estimators.explanation import NEGLIGIBLE, as_deviation
+from outweigh.estimators.missing import filled
+from outweigh.files import write_file
 from outweigh.libraries import MissingLibrary, versions
 from outweigh.report.fitted import Fitted
 from outweigh.report.page import render
+from outweigh.samples.rows import is_dask
 
-__all__ = ["build_fit_report"]
+__all__ = ["build_fit_report", "write_report"]
 
 MAX_ROWS = 500
 """Distrusted rows that the page lists; all of them go to the file of weights."""
 
 MAX_FEATURES = 200
+
+UNFOLDED = 20
+"""Lines of a table that are shown at once; more are folded."""
 
 
 def build_fit_report(fitted: Fitted) -> str:
@@ -45,7 +58,10 @@ def build_fit_report(fitted: Fitted) -> str:
         (f"{fitted.estimator.contamination_:.1%}", "of the weight removed"),
         (f"{certificate.contamination_bound:.1%}", "could have been removed"),
     ]
-    if certificate.noise_floor.median > 0:
+    if certificate.noise == "elliptical":
+        farthest = f"{np.sqrt(certificate.objective):.2f}"
+        numbers.append((farthest, "of the distance up to which rows are trusted, at most"))
+    elif certificate.noise_floor.median > 0:
         numbers.append((f"{certificate.ratio:.2f}", "times the level of clean data"))
     pictures, no_pictures = [], ""
     try:
@@ -59,9 +75,55 @@ def build_fit_report(fitted: Fitted) -> str:
         pictures=pictures,
         no_pictures=no_pictures,
         distrusted=_distrusted(fitted),
+        unfolded=UNFOLDED,
         versions=versions(),
         **_estimate(fitted),
     )
+
+
+# A component that has this part of its squared length in one column is that column.
+_ALONE = 0.95
+
+
+def write_report(estimator: RobustEstimator, X: Any, path: str | PathLike[str]) -> str:
+    """Write one HTML page about a fit: verdict, pictures, distrusted rows with reasons.
+
+    Parameters
+    ----------
+    estimator : estimator
+    X : array-like or Dask array of shape (n_samples, n_features)
+        The rows of the fit.
+    path : str or path
+        A file that is there is replaced.
+
+    Returns
+    -------
+    str
+        The path.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> from outweigh import RobustMean, write_report
+    >>> X = np.random.default_rng(0).standard_normal((200, 4))
+    >>> est = RobustMean().fit(X)
+    >>> path = write_report(est, X, tempfile.mkdtemp() + "/page.html")
+    """
+    if issparse(X):
+        raise TypeError("X: a page shows rows that are not sparse; give X.toarray() if it fits")
+    index = getattr(X, "index", None)
+    if not is_dask(X):
+        X = filled(np.asarray(X, dtype=np.float64), estimator._medians)
+    n = int(estimator.weights_.shape[0])
+    if X.shape[0] != n:
+        raise ValueError(f"X must hold the {n} rows of the fit; got {X.shape[0]}")
+    labels = range(n) if index is None or callable(index) else index
+    names = getattr(estimator, "feature_names_in_", None)
+    if names is None:
+        names = [f"x{j}" for j in range(estimator.n_features_in_)]
+    fitted = Fitted(estimator, X, [str(label) for label in labels], [str(name) for name in names])
+    return str(write_file(fspath(path), build_fit_report(fitted)))
 
 
 def _pictures(fitted: Fitted) -> list[tuple[str, bytes]]:
@@ -70,6 +132,18 @@ def _pictures(fitted: Fitted) -> list[tuple[str, bytes]]:
     cap = 1.0 / (1.0 - float(est.contamination_bound_))
     weights = WeightsDisplay(fitted.weights * len(fitted.labels), fitted.distrusted, cap)
     shown: dict[str, Any] = {}
+    if len(fitted.explanation) and isinstance(fitted.X, np.ndarray):
+        rows = RowsDisplay.from_explanation(fitted.X, fitted.explanation)
+        caption = "Distrusted rows over the trusted ones, in the columns that count against them"
+        shown[caption] = rows.plot(new_figure(5.0, 4.0))
+        pair = _off_a_correlation(fitted)
+        if pair is not None:
+            ax = new_figure(5.0, 4.0)
+            draw_rows(ax, fitted.X[:, pair[0]], fitted.X[:, pair[1]], fitted.distrusted)
+            ax.set(xlabel=plain_text(names[pair[0]]), ylabel=plain_text(names[pair[1]]))
+            ax.legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=2)
+            caption = "The weightiest column against the one that it goes with most"
+            shown[caption] = SimpleNamespace(ax_=ax)
     if fitted.is_mean:
         location, plain = est.location_ / est.scale_, fitted.plain_mean / est.scale_
         display = LocationDisplay(location, plain, getattr(est, "support_", None), names)
@@ -77,12 +151,35 @@ def _pictures(fitted: Fitted) -> list[tuple[str, bytes]]:
     else:
         loadings = ComponentsDisplay(est.components_, names)
         shown["Components"] = loadings.plot(new_figure(5.0, 4.0))
+        if est.n_components_ > 1:
+            biplot = BiplotDisplay.from_estimator(est, fitted.rows, new_figure(5.0, 4.0))
+            shown["Scores with loadings"] = biplot
         shown["Outlier map"] = OutlierMapDisplay.from_estimator(est, fitted.rows, new_figure())
     shown["Weight of each row"] = weights.plot(new_figure())
-    if est.trace_ or fitted.is_mean:
+    # Rows of unknown covariance are judged without a descent.
+    if fitted.certificate.noise != "elliptical" and (est.trace_ or fitted.is_mean):
         trace = TraceDisplay.from_estimator(est, None, new_figure())
         shown["The descent against the level of clean data"] = trace
     return [(caption, png(display.ax_)) for caption, display in shown.items()]
+
+
+def _off_a_correlation(fitted: Fitted) -> tuple[int, int] | None:
+    """Return the column that counts most against rows, and the one most correlated with it.
+
+    A row may be off a correlation and ordinary in every column. None where noise is not correlated.
+    """
+    found = fitted.explanation
+    if fitted.certificate.noise != "elliptical" or len(fitted.names) < 2:
+        return None
+    reasons = np.zeros(len(fitted.names))
+    np.add.at(reasons, found.features, found.shares)
+    first = int(reasons.argmax())
+    ranks = rankdata(fitted.X[~fitted.distrusted], axis=0)
+    ranks -= ranks.mean(axis=0)
+    size = np.linalg.norm(ranks, axis=0)
+    together = np.abs(ranks.T @ ranks[:, first]) / np.where(size > 0, size, np.inf)
+    together[first] = -1.0
+    return int(together.argmax()), first
 
 
 def _distrusted(fitted: Fitted) -> list[tuple[Any, ...]]:
@@ -92,12 +189,16 @@ def _distrusted(fitted: Fitted) -> list[tuple[Any, ...]]:
     rows = []
     for i in range(min(len(found), MAX_ROWS)):
         features = zip(
-            found.features[i].tolist(), found.shares[i], found.deviations[i], strict=True
+            found.features[i].tolist(),
+            found.shares[i],
+            found.deviations[i],
+            found.foretold[i],
+            strict=True,
         )
         reasons = [
-            (fitted.names[feature], f"{share:.0%}", as_deviation(away))
-            for feature, share, away in features
-            if share >= 0.005
+            (fitted.names[feature], f"{share:.0%}", as_deviation(away), foretold)
+            for feature, share, away, foretold in features
+            if share >= NEGLIGIBLE
         ]
         rows.append((found.labels[i], found.scores[i], weights[i], reasons))
     return rows
@@ -120,6 +221,13 @@ def _estimate(fitted: Fitted) -> dict[str, Any]:
             f"component {j}: {value:.4g} ({share:.1%})"
             for j, (value, share) in enumerate(each, start=1)
         )
+        for j, component in enumerate(est.components_, start=1):
+            largest = int(np.argmax(np.abs(component)))
+            if est.scale is None and _ALONE < component[largest] ** 2 < 1.0:
+                variances += (
+                    f"; component {j} is the column {fitted.names[largest]} nearly alone "
+                    f"({component[largest] ** 2:.1%}): scale columns of unlike units"
+                )
     return {
         "columns": columns,
         # A sum with 0.0 has no negative zeros.

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import rankdata
 
 from outweigh.displays.location import telling_entries
 from outweigh.estimators.base import RobustEstimator
@@ -23,6 +24,9 @@ __all__ = ["Fitted"]
 logger = logging.getLogger("outweigh")
 
 _REASONS = 5
+
+# Columns among which advice looks for a pair, and the ratio of tails from which one is skewed.
+_COMPARED, _SKEWED = 1000, 2.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,8 +149,10 @@ class Fitted:
         """The verdict in one plain sentence."""
         n, n_rows = self.n_distrusted, len(self.labels)
         counted = f"{n:,} of {n_rows:,} rows ({n / n_rows:.1%}) are distrusted"
-        if not getattr(self.certificate, "white", True):
+        if self.certificate.noise == "other":
             return f"{counted}, by their distance from the bulk."
+        if self.certificate.noise == "elliptical" and not self.certificate.clean:
+            return f"Look before you trust it: {counted}."
         if not self.certificate.clean:
             return f"Use with care: {counted}, and what is left does not look like clean data."
         if n == 0:
@@ -156,18 +162,48 @@ class Fitted:
     @property
     def advice(self) -> str:
         """What to do where the level of clean data was not reached."""
-        again = "a higher --contamination if more rows may be wrong"
-        if not self.is_mean:
-            return (
-                "What to do: look at the pictures and the distrusted rows; fit again with "
-                "--trusted FILE (rows of noise alone, such as blank measurements) if there are "
-                f"any; or with {again}."
-            )
-        return (
-            "What to do: if the columns are correlated, fit again with --trusted FILE (rows that "
-            "you trust) or --covariance FILE; if their noise differs, with --scale mad; or with "
-            f"{again}."
-        )
+        found, steps = self.certificate, []
+        if found.spared > 0.0:
+            steps.append("with a higher --contamination, if so many rows may be wrong")
+        if found.doubtful > 0.0:
+            steps.append(f"with --covariance none, if {self._columns} are uncorrelated in truth")
+        if found.noise != "elliptical":
+            if self.is_mean:
+                steps.append(
+                    f"with --trusted FILE, rows that you trust, if {self._columns} are correlated"
+                )
+            else:
+                steps.append("with --trusted FILE, rows of noise alone such as blank measurements")
+            steps.append("with a higher --contamination, if more rows may be wrong")
+        first = "What to do: look at the distrusted rows and their reasons"
+        if self._skewed:
+            first += f"; {self._skewed} are skewed, perhaps take logarithms of them"
+        return "; or fit again ".join([first, *steps]) + "."
+
+    @property
+    def _columns(self) -> str:
+        """The two columns whose trusted rows are most correlated, named, or all."""
+        if not isinstance(self.X, np.ndarray) or not 2 <= self.X.shape[1] <= _COMPARED:
+            return "columns"
+        with np.errstate(invalid="ignore", divide="ignore"):
+            ranks = rankdata(self.X[~self.distrusted], axis=0)
+            between = np.nan_to_num(np.corrcoef(ranks, rowvar=False))
+        between = np.abs(np.triu(between, 1))
+        one, other = divmod(int(between.argmax()), len(self.names))
+        return f"columns such as {self.names[one]} and {self.names[other]}"
+
+    @property
+    def _skewed(self) -> str:
+        """The columns, three at most, whose trusted rows are strictly positive and skewed."""
+        if not isinstance(self.X, np.ndarray) or self.X.shape[1] > _COMPARED:
+            return ""
+        trusted = self.X[~self.distrusted]
+        lower, middle, upper = np.quantile(trusted, (0.1, 0.5, 0.9), axis=0)
+        wide = (trusted.min(axis=0) > 0) & (upper > lower)
+        # Of a normal law 1, of an exponential one 4 or so.
+        ratio = np.where(wide, (upper - middle) / np.maximum(middle - lower, 1e-300), 0.0)
+        worst = [j for j in np.argsort(-ratio, kind="stable")[:3] if ratio[j] > _SKEWED]
+        return "" if not worst else "columns such as " + ", ".join(self.names[j] for j in worst)
 
     @property
     def parameters(self) -> Mapping[str, str]:

@@ -44,6 +44,19 @@ def moreau_gradient(
     Returns
     -------
     Moreau
+
+    Examples
+    --------
+    `certify` of an estimator calls it at the weights of a fit:
+
+    >>> import numpy as np
+    >>> from outweigh import RobustMean
+    >>> X = np.random.default_rng(0).standard_normal((100, 5))
+    >>> X[:10] += 3.0
+    >>> est = RobustMean(scale=None, covariance=None).fit(X)
+    >>> moreau = est.certify(X).moreau
+    >>> bool(moreau.accuracy < moreau.gradient_norm)
+    True
     """
     total = float(domain.metric.sum())
     second = objective.samples.moment(domain.metric / total, centred=False)

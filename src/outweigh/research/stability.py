@@ -16,7 +16,7 @@ from outweigh.optimise.capped_simplex import CappedSimplex
 from outweigh.protocols import Array, Norm, Reference
 from outweigh.samples import DenseSamples
 
-__all__ = ["Stability", "stability"]
+__all__ = ["Stability", "rows_in_theory", "stability"]
 
 PROBLEMS = ("sparse mean", "mean", "sparse pca", "pca")
 
@@ -96,7 +96,7 @@ def stability(
 
     References
     ----------
-    Definitions 2.2 and 2.3, D.2 and E.2 of Cheng et al., "Outlier-Robust Sparse Estimation via
+    Definitions 2.1 and 2.2, D.2 and E.2 of Cheng et al., "Outlier-Robust Sparse Estimation via
     Non-Convex Optimization", NeurIPS 2022. The dense PCA condition is read with the spike
     subtracted, as its proof uses it.
 
@@ -145,6 +145,13 @@ def stability(
     return _report(problem, contamination, None, deviation, deviation, theory, k, d)
 
 
+def rows_in_theory(n_features: int, n_nonzero: int | None, delta: float) -> float:
+    """Return the rows after which the paper calls samples stable, its constant taken to be one."""
+    if n_nonzero is None:
+        return n_features / delta**2
+    return n_nonzero**2 * math.log(max(n_features, 2)) / delta**2
+
+
 def _report(
     problem: str,
     contamination: float,
@@ -155,7 +162,7 @@ def _report(
     k: int,
     d: int,
 ) -> Stability:
-    complexity = k**2 * math.log(max(d, 2)) if problem.startswith("sparse") else float(d)
+    n_nonzero = k if problem.startswith("sparse") else None
     return Stability(
         problem,
         contamination,
@@ -163,7 +170,7 @@ def _report(
         moment_deviation,
         delta,
         theory,
-        complexity / theory**2,
+        rows_in_theory(d, n_nonzero, theory),
     )
 
 

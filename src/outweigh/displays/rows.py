@@ -1,0 +1,117 @@
+"""The rows themselves: the distrusted ones over the band of the trusted ones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from outweigh.displays.canvas import DISTRUSTED, NOISE, TRUSTED, Display, plain_text
+from outweigh.estimators.base import RobustEstimator
+from outweigh.estimators.explanation import Explanation
+from outweigh.protocols import Array
+
+__all__ = ["RowsDisplay"]
+
+# Beyond so many deviations the axis is logarithmic, else ordinary rows would be a line.
+_FAR = 20.0
+
+
+@dataclass(eq=False)
+class RowsDisplay(Display):
+    """Distrusted rows, a line each, in the columns that count most against them.
+
+    Every column is shown less the median of the trusted rows, in units of their spread (median
+    absolute deviation, as a standard deviation). The bands hold 50, 90 and all of the trusted rows.
+
+    Parameters
+    ----------
+    trusted : ndarray of shape (n, d)
+    distrusted : ndarray of shape (m, d)
+        The least trusted row first.
+    reasons : ndarray of shape (d,)
+        How much each column counts against the distrusted rows.
+    names : sequence of str
+
+    Attributes
+    ----------
+    ax_, figure_
+        After `plot`.
+    """
+
+    trusted: Array
+    distrusted: Array
+    reasons: Array
+    names: Sequence[str]
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: RobustEstimator,
+        X: ArrayLike,
+        ax: Any = None,
+        *,
+        n_features: int = 10,
+        n_rows: int = 30,
+    ) -> Self:
+        """Draw the rows that a fitted estimator distrusts.
+
+        Parameters
+        ----------
+        estimator : estimator
+        X : array-like of shape (n_samples, n_features)
+        ax : matplotlib Axes, optional
+        n_features, n_rows : int
+            The largest numbers of columns and of distrusted rows to show.
+
+        Returns
+        -------
+        RowsDisplay
+        """
+        display = cls.from_explanation(np.asarray(X), estimator.explain(X))
+        return display.plot(ax, n_features=n_features, n_rows=n_rows)
+
+    @classmethod
+    def from_explanation(cls, X: Array, explanation: Explanation) -> Self:
+        """Return the display of rows whose reasons are known."""
+        reasons = np.zeros(X.shape[1])
+        np.add.at(reasons, explanation.features, explanation.shares)
+        names = [str(name) for name in explanation.feature_names]
+        trusted = np.delete(X, explanation.rows, axis=0)
+        return cls(trusted, X[explanation.rows], reasons, names)
+
+    def _draw(self, ax: Any, n_features: int = 10, n_rows: int = 30) -> None:
+        # The weightiest columns, in the order of the table; beside them a few to compare with.
+        columns = np.argsort(-self.reasons, kind="stable")[:n_features]
+        count_most = self.reasons[columns] > 0.01 * self.reasons.sum()
+        columns = np.sort(columns[: max(4, int(count_most.sum()))])
+        trusted = self.trusted[:, columns]
+        centre = np.nanmedian(trusted, axis=0)
+        spread = 1.4826 * np.nanmedian(np.abs(trusted - centre), axis=0)
+        # Where most rows are equal.
+        spread = np.where(spread > 0, spread, np.nanstd(trusted, axis=0))
+        spread = np.where(spread > 0, spread, 1.0)
+        places = np.arange(columns.size)
+        ordinary = (trusted - centre) / spread
+        for share, shade in (1.0, 0.15), (0.9, 0.3), (0.5, 0.45):
+            ends = np.nanquantile(ordinary, (0.5 - share / 2, 0.5 + share / 2), axis=0)
+            what = "trusted rows: all, 90 %, half" if share == 0.5 else None
+            ax.fill_between(places, *ends, color=TRUSTED, alpha=shade, linewidth=0, label=what)
+        rows = (self.distrusted[:n_rows, columns] - centre) / spread
+        n = len(self.distrusted)
+        count = f"{n}" if n <= n_rows else f"the first {n_rows} of {n}"
+        for i, row in enumerate(rows):
+            ax.plot(places, row, color=DISTRUSTED, marker="x", markersize=3, linewidth=0.6,
+                    alpha=0.7, label=f"distrusted rows ({count})" if i == 0 else None)  # fmt: skip
+        if np.abs(rows).max(initial=0.0) > _FAR:
+            ax.set_yscale("symlog", linthresh=5.0)
+        names = [plain_text(self.names[j]) for j in columns]
+        ax.set_xticks(places, names, rotation=35, ha="right", rotation_mode="anchor")
+        ax.set(ylabel="less the median, in spreads")
+        ax.margins(x=0.03, y=0.05)
+        ax.grid(axis="x", color=NOISE, linewidth=0.6)
+        # Above the axes, where it hides no row.
+        ax.legend(loc="lower left", bbox_to_anchor=(0.0, 1.0))

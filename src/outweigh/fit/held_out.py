@@ -1,0 +1,136 @@
+"""How far out rows are, each judged by a fit that it had no part in, and how far clean rows are.
+
+Directions fitted to few rows lie close to those rows: a row that was left out seems far away, be it
+as clean as the others, and once left out it would stay so. Rows are therefore held out a fifth at a
+time, and their distances from the fit to the others are comparable with those of rows without
+weight, for any numbers of rows and columns.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from outweigh.fit.distances import Distances, distances_for
+from outweigh.fit.radial import radial_law
+from outweigh.fit.readers import fix_signs
+from outweigh.protocols import Array, Indices, Samples
+from outweigh.samples.matrices import as_array
+
+__all__ = ["at_most", "beyond_limits", "folds_of", "leading_directions"]
+
+_FOLDS = 5
+# Of the rows taken for far out so many are expected to be clean (Benjamini and Hochberg, 1995), and
+# in a table without any, one is in so many tables.
+_FALSE, _NONE = 0.01, 0.05
+_TINY = 1e-12
+
+
+def folds_of(keys: Array) -> Indices:
+    """Return a fold for each row, by its place along a fixed direction: equal rows share one."""
+    unit = max(float(np.abs(keys).max(initial=0.0)), np.finfo(float).tiny)
+    _, place = np.unique(np.round(keys / unit, 12), return_inverse=True)
+    return np.asarray(place % _FOLDS, dtype=np.intp)
+
+
+def leading_directions(samples: Samples, weights: Array, centred: bool) -> tuple[Array, Array]:
+    """Return eigenvalues and eigenvectors of the weighted second moments, largest first."""
+    values, vectors = np.linalg.eigh(as_array(samples.moment(weights, centred=centred)))
+    # Eigenvectors have no sign of their own, and starts along them must not depend on it.
+    return values[::-1], fix_signs(vectors[:, ::-1].T).T
+
+
+def beyond_limits(
+    samples: Samples,
+    weights: Array,
+    sample_weight: Array,
+    folds: Indices | None,
+    q: int,
+    centred: bool,
+) -> Distances:
+    r"""Return distances in q directions and from them, with cut-offs that clean rows do not exceed.
+
+    The squared distances of clean rows, each held out, are taken for c times chi-squared with k
+    degrees of freedom, c and k by the quartiles of the rows that have weight. A row is beyond the
+    limit where its chance is below 0.05/n, or where of all rows so far out 0.01 are expected to be
+    clean. The cut-offs are these limits, or as far as the rows within both limits are from the fit
+    to the rows that have weight: of those the few that had a part in it are nearer, or farther out
+    along directions that were fitted to them.
+
+    Parameters
+    ----------
+    samples : Samples
+    weights : ndarray of shape (n,)
+        Zero for the rows that are distrusted so far.
+    sample_weight : ndarray of shape (n,)
+        Zero for rows that do not count at all.
+    folds : ndarray of int, shape (n,), or None
+        None where rows are so many that none need be held out.
+    q : int
+    centred : bool
+    """
+    n_features = samples.n_features
+    squared = np.zeros((2, samples.n_samples))
+    times = np.zeros(samples.n_samples)
+    for fold in range(1 if folds is None else _FOLDS):
+        others = weights if folds is None else np.where(folds == fold, 0.0, weights)
+        # Where all rows that are kept are equal, they are one fold.
+        others = others / others.sum() if others.sum() > 0.0 else weights
+        fitted = fitted_distances(samples, others, q, centred)
+        held = (weights == 0.0) | (True if folds is None else folds == fold)
+        for kind, distance in enumerate((fitted.score(samples), fitted.orthogonal(samples))):
+            squared[kind, held] += np.square(distance[held])
+        times += held
+    squared /= np.maximum(times, 1.0)
+    kept = sample_weight / sample_weight.sum()
+    share = float(kept[weights == 0.0].sum())
+    limits = [
+        _limit(part, sample_weight, most, share)
+        for part, most in zip(squared, (q, max(n_features - q, 1)), strict=True)
+    ]
+    within = np.all(squared <= np.array(limits)[:, None], axis=0) & (sample_weight > 0.0)
+    fitted = fitted_distances(samples, weights, q, centred)
+    farthest = [
+        float(distance[within].max(initial=0.0)) * (1.0 + 1e-9)
+        for distance in (fitted.score(samples), fitted.orthogonal(samples))
+    ]
+    return fitted.with_cutoffs(*np.maximum(np.sqrt(limits), farthest))
+
+
+def at_most(
+    distances: Distances, samples: Samples, sample_weight: Array, bound: float
+) -> Distances:
+    """Return the distances with cut-offs that no row exceeds, where more than the bound allows do.
+
+    Then they are no outliers but the shape of the rows.
+    """
+    combined = distances.combined(samples)
+    if sample_weight[combined > 1.0].sum() <= bound * sample_weight.sum():
+        return distances
+    factor = float(combined[sample_weight > 0.0].max()) * (1.0 + 1e-9)
+    return distances.with_cutoffs(
+        distances.score_cutoff * factor, distances.orthogonal_cutoff * factor
+    )
+
+
+def fitted_distances(samples: Samples, weights: Array, q: int, centred: bool) -> Distances:
+    """Return distances in the q leading directions under the weights, and from them."""
+    values, vectors = leading_directions(samples, weights, centred)
+    # Directions in which rows that are kept do not vary are not told from each other.
+    rank = max(int(np.count_nonzero(values > _TINY * values[0])), 1)
+    return distances_for(samples, weights, vectors[:, : min(q, rank)], centred)
+
+
+def _limit(squared: Array, sample_weight: Array, most: int, share: float) -> float:
+    """Return the squared distance beyond which rows are distrusted."""
+    counted = sample_weight > 0.0
+    squared, weight = squared[counted], sample_weight[counted]
+    n = float(weight.sum())
+    law = radial_law(squared, weight, most, n, share, shrink=True)
+    chance = law.exceeded(squared)
+    order = np.argsort(chance, kind="stable")
+    levels = np.maximum(_NONE / n, _FALSE * np.cumsum(weight[order]) / n)
+    far: NDArray[np.intp] = np.flatnonzero(chance[order] <= levels)
+    limit = law.beyond(float(levels[far[-1]]) if far.size else _NONE / n)
+    # Where rows lie in a subspace, rounding is what is left beside it.
+    return max(limit, _TINY**2 * float(squared.max(initial=0.0)), np.finfo(float).tiny)

@@ -1,0 +1,81 @@
+"""Groups that stand apart: the likelihood of a pair, noise alone, what a group must be worth."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from outweigh.fit.groups import price_of_direction, principal_axes, set_apart, two_groups, valley
+from outweigh.fit.tuning import TUNING
+from tests.reference.correlated import correlated, with_cluster
+
+
+def test_two_groups_gain_what_the_likelihood_says() -> None:
+    rng = np.random.default_rng(0)
+    y = np.concatenate([rng.normal(size=300), rng.normal(5.0, 1.0, size=100)])
+    y = ((y - y.mean()) / y.std())[:, None]
+    _, odds, gain = two_groups(y, np.ones(400), np.ones((1, 1)), 60)
+    part = odds[:, 0].mean()
+    means = [np.average(y[:, 0], weights=w) for w in (1 - odds[:, 0], odds[:, 0])]
+    within = np.sqrt(1.0 - part * (1 - part) * (means[1] - means[0]) ** 2)
+    density = (1 - part) * stats.norm.pdf(y[:, 0], means[0], within) + part * stats.norm.pdf(
+        y[:, 0], means[1], within
+    )
+    expected = np.log(density).sum() - stats.norm.logpdf(y[:, 0]).sum()
+    assert gain[0] == pytest.approx(expected, rel=1e-3)
+    assert (odds[:300, 0] > 0.5).sum() <= 5
+    assert (odds[300:, 0] < 0.5).sum() <= 5
+
+
+@pytest.mark.parametrize(("n", "d"), [(60, 6), (200, 20), (300, 10), (1000, 5)])
+def test_noise_alone_is_no_group(n: int, d: int) -> None:
+    found = [len(set_apart(correlated(n, d, seed), np.ones(n), 0.4, TUNING)) for seed in range(20)]
+    assert sum(found) == 0
+
+
+def test_groups_are_found_one_after_the_other() -> None:
+    X = with_cluster(800, 5, 0.1, 8.0)
+    X[80:180] += 30.0
+    found = set_apart(X, np.ones(800), 0.4, TUNING)
+    together = np.any(found, axis=0)
+    assert together[:180].mean() > 0.95
+    assert together[180:].mean() < 0.02
+
+
+def test_no_more_than_the_bound_is_set_apart() -> None:
+    X = with_cluster(800, 5, 0.3, 8.0)
+    assert set_apart(X, np.ones(800), 0.2, TUNING) == []
+
+
+@pytest.mark.parametrize(("rows", "features"), [(30, 4), (4, 30)])
+def test_principal_axes_are_those_of_the_second_moments(rows: int, features: int) -> None:
+    X = correlated(rows, features)
+    weight = np.linspace(1.0, 2.0, rows)
+    values, axes = principal_axes(X, weight)
+    moments = (X * weight[:, None]).T @ X / weight.sum()
+    np.testing.assert_allclose(moments @ axes, axes * values, atol=1e-10)
+    np.testing.assert_allclose(axes.T @ axes, np.eye(values.size), atol=1e-9)
+
+
+def test_the_valley_between_two_groups_is_deep_and_within_one_is_none() -> None:
+    rng = np.random.default_rng(0)
+    apart = np.concatenate([rng.normal(size=500), rng.normal(8.0, 1.0, size=200)])
+    one = rng.normal(size=700)
+    assert valley(apart, np.ones(700), apart > 4.0) < 0.05
+    assert valley(one, np.ones(700), one > 0.5) > 0.5
+
+
+def test_a_direction_costs_more_among_more_features() -> None:
+    assert price_of_direction(1000.0, 20) > price_of_direction(1000.0, 5) > 0.0
+    # With fewer than three rows for each feature only principal axes are tried.
+    assert price_of_direction(50.0, 20) == pytest.approx(np.log(20 / 0.05))
+
+
+def test_a_large_group_is_found_among_many_columns() -> None:
+    """With a share of .3 neither skewness nor kurtosis is large, and noise has many directions."""
+    X = with_cluster(5000, 100, 0.3, 6.0)
+    found = set_apart(X, np.ones(5000), 0.4, TUNING)
+    assert len(found) == 1
+    assert found[0][:1500].mean() > 0.95
+    assert found[0][1500:].mean() < 0.02

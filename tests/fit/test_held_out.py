@@ -1,0 +1,52 @@
+"""Rows judged by a fit that they had no part in."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from outweigh.fit.held_out import beyond_limits, folds_of
+from outweigh.samples import DenseSamples
+
+
+def keys(X: np.ndarray) -> np.ndarray:
+    return X @ np.random.default_rng(0).standard_normal(X.shape[1])
+
+
+@pytest.mark.parametrize("shape", [(25, 40), (60, 30), (200, 10), (400, 5)])
+def test_rows_left_out_of_the_fit_seem_no_farther_out_than_the_others(shape) -> None:
+    n = shape[0]
+    flagged = []
+    for seed in range(20):
+        X = np.random.default_rng(seed).standard_normal(shape)
+        ones = np.ones(n)
+        weights = np.where(np.arange(n) < n // 5, 0.0, 1.0)
+        limits = beyond_limits(
+            DenseSamples(X), weights / weights.sum(), ones, folds_of(keys(X)), 4, True
+        )
+        flagged.append((limits.combined(DenseSamples(X)) > 1.0)[: n // 5].mean())
+    # They are a fifth of the rows, so that in truth none is wrong.
+    assert np.mean(flagged) <= 0.05
+
+
+def test_equal_rows_share_a_fold_and_folds_are_of_one_size() -> None:
+    X = np.random.default_rng(0).standard_normal((100, 7))
+    folds = folds_of(keys(np.vstack([X, X])))
+    np.testing.assert_array_equal(folds[:100], folds[100:])
+    np.testing.assert_array_equal(np.bincount(folds), 40)
+
+
+def test_the_order_of_rows_does_not_matter() -> None:
+    X = np.random.default_rng(0).standard_normal((80, 6))
+    order = np.random.default_rng(1).permutation(80)
+    np.testing.assert_array_equal(folds_of(keys(X))[order], folds_of(keys(X[order])))
+
+
+def test_rows_in_a_subspace_are_told_from_those_beside_it() -> None:
+    rng = np.random.default_rng(0)
+    X = np.zeros((60, 8))
+    X[:, :3] = rng.standard_normal((60, 3))
+    X[:6, 5] += 1e-3
+    weights = np.where(np.arange(60) < 6, 0.0, 1.0 / 54)
+    limits = beyond_limits(DenseSamples(X), weights, np.ones(60), folds_of(keys(X)), 3, True)
+    np.testing.assert_array_equal(limits.combined(DenseSamples(X)) > 1.0, weights == 0.0)

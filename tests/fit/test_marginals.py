@@ -1,0 +1,60 @@
+"""The law of each column: which columns rows are judged by, units, skewness."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from outweigh.fit.marginals import judged_columns, marginals, positive_spread
+from outweigh.fit.tuning import TUNING
+
+
+def test_columns_of_few_values_and_of_one_value_mostly_are_not_judged() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 4))
+    X[:, 1] = rng.integers(0, 2, 200)
+    X[:120, 2] = 0.0
+    assert judged_columns(X, np.ones(200), TUNING).tolist() == [0, 3]
+
+
+def test_skewed_columns_are_straightened_and_others_left_alone() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(2000, 2))
+    X[:, 1] = np.exp(0.7 * X[:, 1])
+    form = marginals(X, np.ones(2000), np.ones(2000, dtype=bool))
+    assert form.g[0] == 0.0
+    assert form.g[1] == pytest.approx(0.7, abs=0.15)
+    assert abs(stats.skew(form.apply(X)[:, 1])) < 0.5
+    z = form.apply(np.column_stack([np.zeros(400), np.linspace(-50.0, 1e4, 400)]))[:, 1]
+    assert np.all(np.diff(z) > 0)
+
+
+def test_units_and_shifts_are_taken_out() -> None:
+    X = np.random.default_rng(0).normal(size=(300, 3))
+    everything = np.ones(300, dtype=bool)
+    moved = X * [1e-3, 1.0, 1e6] + [5.0, 0.0, -2e6]
+    first = marginals(X, np.ones(300), everything).apply(X)
+    second = marginals(moved, np.ones(300), everything).apply(moved)
+    np.testing.assert_allclose(first, second, atol=1e-7)
+
+
+def test_a_spread_is_positive_where_half_of_a_column_is_one_value() -> None:
+    X = np.zeros((100, 3))
+    X[:30, 0] = np.arange(30.0)
+    X[:, 1] = np.random.default_rng(0).normal(size=100)
+    spread = positive_spread(X, np.ones(100), np.median(X, axis=0))
+    assert spread[0] == pytest.approx(np.sqrt(np.mean(X[:, 0] ** 2)))
+    assert spread[1] == pytest.approx(stats.median_abs_deviation(X[:, 1], scale="normal"), rel=0.02)
+    assert spread[2] == 1.0
+
+
+def test_columns_are_restored_also_beyond_the_ends_of_the_logarithm() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(500, 3))
+    X[:, 1] = np.exp(0.8 * X[:, 1])
+    X[:, 2] = -np.exp(0.5 * X[:, 2])
+    form = marginals(X, np.ones(500), np.ones(500, dtype=bool))
+    assert np.count_nonzero(form.g) == 2
+    wide = np.vstack([X, 30.0 * X])
+    np.testing.assert_allclose(form.restore(form.apply(wide)), wide, rtol=1e-9, atol=1e-9)
