@@ -123,7 +123,9 @@ def fit(
     if may_correlate and not _explained(solution, cloud, settings.tuning):
         shaped = fit_elliptical(noise, task, settings)
         unseen = bool(solution.found.weights.groups) and shaped.certificate.apart == 0.0
-        if not (unseen and _nearly_clean(solution, settings.tuning)):
+        # Rows that form no cloud have a shape only if by it nothing is in doubt.
+        shapeless = not cloud and not shaped.certificate.clean
+        if not shapeless and not (unseen and _nearly_clean(solution, settings.tuning)):
             grouped = solution.problem.removed(solution.found.weights.values) if unseen else 0.0
             # Groups that only uncorrelated columns would show are not passed over in silence.
             return shaped.in_doubt(grouped) if grouped > shaped.certificate.removed else shaped
