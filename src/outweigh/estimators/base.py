@@ -8,6 +8,7 @@ from abc import abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
+from functools import partial
 from html import escape
 from numbers import Integral
 from typing import Any, ClassVar, Self
@@ -22,8 +23,8 @@ from sklearn.utils.validation import check_is_fitted
 from outweigh.estimators.explanation import Explanation, Reasons, explain_rows
 from outweigh.estimators.input import each_row, open_rows, sample_weights
 from outweigh.estimators.missing import column_medians, filled
-from outweigh.estimators.parameters import COMMON
-from outweigh.estimators.subsample import Trusts, subsample_of
+from outweigh.estimators.parameters import COMMON, Parameters
+from outweigh.estimators.subsample import subsample_of, trusted
 from outweigh.fit.certificate import Certificate
 from outweigh.fit.distances import DistanceScore
 from outweigh.fit.noise import known_covariance
@@ -53,22 +54,12 @@ _FEW = 5
 _MUCH = 0.5
 
 
-class RobustEstimator(OutlierMixin, BaseEstimator):
+class RobustEstimator(Parameters, OutlierMixin, BaseEstimator):
     """Base of the four estimators; not for direct use."""
 
     _parameter_constraints: ClassVar[dict[str, Any]] = COMMON
 
     _tuning: ClassVar[Tuning] = TUNING
-
-    contamination: float | str
-    scale: str | ArrayLike | None
-    covariance: object
-    missing: str | None
-    solver: str
-    max_iter: int
-    subsample: int | None
-    random_state: int | np.random.RandomState | None
-    verbose: int | bool
 
     weights_: Any
     subsample_: Indices | None
@@ -108,7 +99,14 @@ class RobustEstimator(OutlierMixin, BaseEstimator):
             self._validate_params()
             rows, weight = self._validate_rows(X, sample_weight)
             self._n_rows = rows.shape[0]
-            _warn_few(rows.shape[0] if weight is None else int(np.count_nonzero(weight)))
+            n_counted = rows.shape[0] if weight is None else int(np.count_nonzero(weight))
+            if n_counted <= _FEW:
+                warnings.warn(
+                    f"X: only {n_counted} rows count; among so few nothing tells wrong rows from "
+                    "right ones, so do not rely on the answer",
+                    UserWarning,
+                    stacklevel=2,
+                )
             drawn = subsample_of(rows, weight, self.subsample, self.random_state)
             if drawn is None:
                 self.subsample_, self._weights_of_sample, self._allowance = None, None, 0.0
@@ -149,18 +147,13 @@ class RobustEstimator(OutlierMixin, BaseEstimator):
         """Set the fitted attributes; `sample_weight` has at least two positive entries."""
         positive = sample_weight > 0
         d = X.shape[1]
-        scale: str | Array | None = None
-        if isinstance(self.scale, str):
-            scale = self.scale
-        elif self.scale is not None:
-            scale = np.asarray(self.scale, dtype=np.float64)
+        scale = _checked_scale(self.scale, d)
         covariance = known_covariance(self.covariance, d)
-        if covariance is not None and (
-            scale is None or (isinstance(scale, str) and scale == "auto")
-        ):
+        if covariance is not None and not isinstance(scale, np.ndarray) and scale != "mad":
             scale = np.sqrt(np.diagonal(covariance))
+        known = None if self.contamination == "auto" else float(self.contamination)
         settings = Settings(
-            self._known_contamination(),
+            None if known is None else known + self._allowance,
             scale,
             covariance,
             self.solver,
@@ -188,32 +181,18 @@ class RobustEstimator(OutlierMixin, BaseEstimator):
         self.n_iter_ = len(found.found.trace)
         self.trace_ = found.found.trace
         self._score = found.score
-        self._set_offset(found.scores, sample_weight, positive)
+        self.offset_, self._trusted_from = self._thresholds(found.scores, sample_weight)
         self._set_answer(found)
 
     def _extend(self, X: Rows, sample_weight: Array | None) -> Accepted:
         """Weigh all rows by what a sample of them taught; return those that are trusted."""
         self._weights_of_sample = self.weights_
-        trusts = Trusts(self._score, self._trusted_from)
-        found = X.accept(trusts, self._origin, sample_weight)
+        accepts = partial(trusted, score=self._score, offset=self._trusted_from)
+        found = X.accept(accepts, self._origin, sample_weight)
         self.weights_ = found.shares
         # Sums of the same numbers in another order differ in the last digit.
         self.contamination_ = max(1.0 - found.kept / found.total, 0.0)
         return found
-
-    @property
-    def _searched_weights(self) -> Array:
-        """The weights of the rows that they were searched on."""
-        found = self._weights_of_sample
-        return np.asarray(self.weights_) if found is None else found
-
-    def _searched(self, rows: Rows, sample_weight: ArrayLike | None) -> tuple[Rows, Array]:
-        """Return the rows of a fit that weights were searched on, with their sample weights."""
-        weight = self._weights_that_count(sample_weight, rows.shape[0])
-        if self.subsample_ is None:
-            return rows, np.ones(rows.shape[0]) if weight is None else weight
-        own = np.ones(self.subsample_.size) if weight is None else weight[self.subsample_]
-        return rows.part(self.subsample_), own
 
     @property
     @abstractmethod
@@ -268,33 +247,26 @@ class RobustEstimator(OutlierMixin, BaseEstimator):
         # The distrusted rows may be many: their values are looked at a part at a time.
         held = _EXPLAINED_BYTES if rows.n_passes is None else _EXPLAINED_BYTES_OF_CHUNKS
         size = max(1, held // (8 * rows.shape[1]))
-        reasons = [
-            Reasons.among(*self._contributions(rows.take(flagged[start : start + size])), int(top))
-            for start in range(0, max(flagged.size, 1), size)
-        ]
-        names = getattr(self, "feature_names_in_", None)
-        if names is None:
-            names = np.array([f"x{j}" for j in range(rows.shape[1])])
+        reasons = []
+        for start in range(0, max(flagged.size, 1), size):
+            values = rows.take(flagged[start : start + size])
+            counted, away = self._score.contributions(values)
+            foretold = np.full(away.shape, np.nan)
+            if isinstance(self._score, EllipticalScore):
+                foretold = self._score.foretold(values)
+            columns = self._score.standardizer.columns
+            reasons.append(Reasons.among(counted, away, foretold, columns, int(top)))
         labels = flagged if labels is None or callable(labels) else np.asarray(labels)[flagged]
-        return explain_rows(
-            flagged,
-            scores[flagged],
-            reasons,
-            labels.astype(object),
-            np.asarray(names, dtype=object),
-        )
+        names = np.array(self._feature_names, dtype=object)
+        return explain_rows(flagged, scores[flagged], reasons, labels.astype(object), names)
 
-    def _contributions(self, X: NDArray[np.float64]) -> tuple[Array, Array, Array, Indices]:
-        """Return how much each column counts against each row, how far out it is, the columns.
-
-        And before the columns what the others foretell of each.
-        """
-        score = self._score
-        counted, away = score.contributions(X)
-        foretold = np.full(away.shape, np.nan)
-        if isinstance(score, EllipticalScore):
-            foretold = score.foretold(X)
-        return counted, away, foretold, score.standardizer.columns
+    @property
+    def _feature_names(self) -> list[str]:
+        """What the features are called: x0, x1, ... where the rows of the fit had no names."""
+        named = getattr(self, "feature_names_in_", None)
+        if named is None:
+            return [f"x{j}" for j in range(self.n_features_in_)]
+        return [str(name) for name in named]
 
     def _repr_html_inner(self) -> str:
         return self._verdict_html() + str(super()._repr_html_inner())
@@ -310,25 +282,20 @@ class RobustEstimator(OutlierMixin, BaseEstimator):
         certificate = getattr(self, "certificate_", None)
         if certificate is None:
             return ""
-        of = "" if self.subsample_ is None else f" ({self._of_a_sample})"
+        of = ""
+        if self.subsample_ is not None:
+            of = f" (on a random sample of {self.subsample_.size:,} of {self._n_rows:,} rows)"
         colour = "#2e7d43" if certificate.clean else "#b26a00"
         return (
             f'<div style="border-left:.4em solid {colour};padding:.2em .8em;margin:.4em 0">'
             f"{escape(certificate.verdict + of)}</div>"
         )
 
-    @property
-    def _of_a_sample(self) -> str:
-        """What the certificate speaks of, in words; empty where that is all rows."""
-        if self.subsample_ is None:
-            return ""
-        return f"on a random sample of {self.subsample_.size:,} of {self._n_rows:,} rows"
-
     def _validate_rows(
         self, X: ArrayLike, sample_weight: ArrayLike | None
     ) -> tuple[Rows, Array | None]:
         """Return the rows and their weights; None where each counts alike, as n may be huge."""
-        rows = open_rows(self, X, reset=True, ensure_min_samples=2)
+        rows = open_rows(self, X, reset=True)
         self._medians, self._incomplete = None, np.empty(0, dtype=np.intp)
         if isinstance(rows, ArrayRows) and self.missing is not None:
             self._incomplete = np.flatnonzero(np.isnan(rows.array).any(axis=1))
@@ -342,15 +309,6 @@ class RobustEstimator(OutlierMixin, BaseEstimator):
                 "fewer than two samples have a positive sample_weight and no missing values; a "
                 "robust estimate needs at least 2"
             )
-        if self.scale is not None and not isinstance(self.scale, str):
-            scale = np.asarray(self.scale, dtype=np.float64)
-            if scale.shape != (rows.shape[1],):
-                raise ValueError(
-                    f"scale must hold one number per feature, shape ({rows.shape[1]},); got shape "
-                    f"{scale.shape}"
-                )
-            if not np.all((scale > 0) & np.isfinite(scale)):
-                raise ValueError("scale must be positive and finite; replace its other entries")
         return rows, weight
 
     def _weights_that_count(self, sample_weight: ArrayLike | None, n_rows: int) -> Array | None:
@@ -378,51 +336,46 @@ class RobustEstimator(OutlierMixin, BaseEstimator):
             )
         return False
 
-    def _set_offset(self, scores: Array, sample_weight: Array, positive: NDArray[np.bool_]) -> None:
-        """Set the threshold that flags the share asked for, given scores of the rows that count."""
-        weight = sample_weight[positive]
-        self.offset_ = _offset(scores, weight, self._share(sample_weight))
-        self._trusted_from = self._trusted_score(scores, weight, sample_weight)
+    def _thresholds(self, scores: Array, sample_weight: Array) -> tuple[float, float]:
+        """Return the scores below which rows are flagged, and from which new rows are trusted.
 
-    def _trusted_score(self, scores: Array, weight: Array, sample_weight: Array) -> float:
-        """Return the score from which on rows are trusted that were not searched themselves.
+        Flagged is the share asked for; where that is to be found, the share of the rows that lost
+        half of their weight or more, or where none lost half of its own, the share removed.
 
         Where the search took little of what it was allowed there are few outliers, and a cut at the
-        share allowed would lose clean rows: those are cut off that lost half of their weight, and
-        none where none did.
+        share allowed would lose clean rows: those are not trusted that lost half of their weight,
+        and all are where none did.
         """
-        lost = self._lost(sample_weight)
-        if lost == 0.0:
-            return -np.inf
-        if self.contamination == "auto" or self.contamination_ >= _MUCH * float(self.contamination):
-            return self.offset_
-        return min(self.offset_, _offset(scores, weight, lost))
-
-    def _known_contamination(self) -> float | None:
-        """Return the share asked for, and what a sample may exceed it by; None to find it."""
-        return None if self.contamination == "auto" else float(self.contamination) + self._allowance
-
-    def _share(self, sample_weight: Array) -> float:
-        """Return the share to flag: what was asked for, or that of rows that lost half or more.
-
-        Where weight was removed and no row lost half of its own, the share removed.
-        """
-        known = self.contamination != "auto"
-        if known and self._allowance == 0.0:
-            return float(self.contamination)
-        share = self._lost(sample_weight) or self.contamination_
-        if known:
+        weight = sample_weight[sample_weight > 0]
+        caps = sample_weight / ((1.0 - self.contamination_bound_) * sample_weight.sum())
+        lost = float(sample_weight[self.weights_ < 0.5 * caps].sum() / sample_weight.sum())
+        share = lost or self.contamination_
+        if self.contamination == "auto":
+            offset = trusted = _offset(scores, weight, share)
+        else:
             # What was asked for is of all rows; the share of a sample is only close to it, and a
             # cut among the outliers would trust some, one among clean rows lose those of a side.
-            middle = float(self.contamination)
-            share = float(np.clip(share, middle - self._allowance, middle + self._allowance))
-        return share
+            known = float(self.contamination)
+            share = float(np.clip(share, known - self._allowance, known + self._allowance))
+            offset = trusted = _offset(scores, weight, share)
+            if self.contamination_ < _MUCH * known:
+                trusted = min(offset, _offset(scores, weight, lost))
+        return offset, trusted if lost > 0.0 else -np.inf
 
-    def _lost(self, sample_weight: Array) -> float:
-        """Return the share of the rows searched on that lost half of their weight or more."""
-        caps = sample_weight / ((1.0 - self.contamination_bound_) * sample_weight.sum())
-        lost = self.weights_ < 0.5 * caps
-        return float(sample_weight[lost].sum() / sample_weight.sum())
+
+def _checked_scale(scale: object, n_features: int) -> str | Array | None:
+    """Return the parameter `scale`; refuse an array that is not one positive number a feature."""
+    if scale is None or isinstance(scale, str):
+        return scale
+    values = np.asarray(scale, dtype=np.float64)
+    if values.shape != (n_features,):
+        raise ValueError(
+            f"scale must hold one number per feature, shape ({n_features},); got shape "
+            f"{values.shape}"
+        )
+    if not np.all((values > 0) & np.isfinite(values)):
+        raise ValueError("scale must be positive and finite; replace its other entries")
+    return values
 
 
 def _offset(scores: Array, sample_weight: Array, share: float) -> float:
@@ -457,17 +410,6 @@ def _shown() -> Iterator[None]:
     finally:
         logger.removeHandler(handler)
         logger.setLevel(level)
-
-
-def _warn_few(n_rows: int) -> None:
-    """Warn of rows so few that none can be told to be wrong."""
-    if n_rows <= _FEW:
-        warnings.warn(
-            f"X: only {n_rows} rows count; among so few nothing tells wrong rows from right ones, "
-            "so do not rely on the answer",
-            UserWarning,
-            stacklevel=3,
-        )
 
 
 def _warn_constant(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -147,24 +148,24 @@ def explain_rows(
         As in `Explanation`.
     """
     order = np.argsort(scores, kind="stable")
-    chosen = np.concatenate([part.contributions for part in reasons])[order]
-    total = np.concatenate([part.total for part in reasons])[order]
-    shown = chosen.sum(axis=1)
+    features, counted, deviations, foretold, total = (
+        np.concatenate(parts)[order] for parts in zip(*reasons, strict=True)
+    )
+    shown = counted.sum(axis=1)
     return Explanation(
         rows=rows[order],
-        features=np.concatenate([part.features for part in reasons])[order],
-        shares=chosen / shown[:, None],
+        features=features,
+        shares=counted / shown[:, None],
         covered=shown / total,
-        deviations=np.concatenate([part.deviations for part in reasons])[order],
-        foretold=np.concatenate([part.foretold for part in reasons])[order],
+        deviations=deviations,
+        foretold=foretold,
         scores=scores[order],
         labels=labels[order],
         feature_names=feature_names,
     )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Reasons:
+class Reasons(NamedTuple):
     """The weightiest features of some rows, and what all features add up to."""
 
     features: Indices
@@ -175,12 +176,7 @@ class Reasons:
 
     @classmethod
     def among(
-        cls,
-        contributions: Array,
-        deviations: Array,
-        foretold: Array,
-        columns: Indices,
-        top: int,
+        cls, contributions: Array, deviations: Array, foretold: Array, columns: Indices, top: int
     ) -> Reasons:
         """Keep the weightiest features of each row.
 
