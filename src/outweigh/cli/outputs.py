@@ -84,10 +84,8 @@ def result_json(fitted: Fitted) -> str:
             "score": float(found.scores[i]),
             "weight": float(fitted.weights[found.rows[i]]),
             "reasons": [
-                {"feature": names[j], "share": float(share), "deviation": float(away)}
-                for j, share, away in zip(
-                    found.features[i], found.shares[i], found.deviations[i], strict=True
-                )
+                {"feature": name, "share": share, "deviation": away}
+                for name, share, away, _ in found.features_of(i)
             ],
         }
         for i in range(len(found))
@@ -118,12 +116,7 @@ def result_json(fitted: Fitted) -> str:
 
 def result_csv(fitted: Fitted) -> str:
     """Return the estimate as CSV, one line for each feature."""
-    est = fitted.estimator
-    if fitted.is_mean:
-        columns = ["robust_mean", "plain_mean"]
-        values = np.column_stack([est.location_, fitted.plain_mean])
-    else:
-        columns = [f"component_{j + 1}" for j in range(est.components_.shape[0])]
-        values = est.components_.T
+    columns = [name.replace(" ", "_") for name in fitted.estimate]
+    values = np.column_stack(list(fitted.estimate.values()))
     names = [inert(name) for name in fitted.names]
     return str(named_frame(values, columns, names).to_csv(index_label="feature"))

@@ -84,15 +84,25 @@ class Explanation:
             The largest number of features to name.
         """
         named = []
-        for place in range(min(limit, self.features.shape[1])):
-            share, foretold = self.shares[position, place], self.foretold[position, place]
+        for name, share, deviation, foretold in self.features_of(position)[:limit]:
             if share >= NEGLIGIBLE:
-                name = self.feature_names[self.features[position, place]]
-                said = f"{share:.0%}, {as_deviation(self.deviations[position, place])}"
+                said = f"{share:.0%}, {as_deviation(deviation)}"
                 if np.isfinite(foretold):
                     said += f", by the others {foretold:.4g}"
                 named.append(f"{name} ({said})")
         return ", ".join(named)
+
+    def features_of(self, position: int) -> list[tuple[str, float, float, float]]:
+        """Return name, share, deviation and what is foretold of each feature against one row.
+
+        Parameters
+        ----------
+        position : int
+            Which of `rows`.
+        """
+        names = [str(name) for name in self.feature_names[self.features[position]]]
+        numbers = self.shares[position], self.deviations[position], self.foretold[position]
+        return list(zip(names, *(part.tolist() for part in numbers), strict=True))
 
     def __str__(self) -> str:
         if not len(self):

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
-from scipy.stats import rankdata
 
 from outweigh.displays import (
     BiplotDisplay,
@@ -119,10 +118,7 @@ def write_report(estimator: RobustEstimator, X: Any, path: str | PathLike[str]) 
     if X.shape[0] != n:
         raise ValueError(f"X must hold the {n} rows of the fit; got {X.shape[0]}")
     labels = range(n) if index is None or callable(index) else index
-    names = getattr(estimator, "feature_names_in_", None)
-    if names is None:
-        names = [f"x{j}" for j in range(estimator.n_features_in_)]
-    fitted = Fitted(estimator, X, [str(label) for label in labels], [str(name) for name in names])
+    fitted = Fitted(estimator, X, [str(label) for label in labels], estimator._feature_names)
     return str(write_file(fspath(path), build_fit_report(fitted)))
 
 
@@ -168,18 +164,13 @@ def _off_a_correlation(fitted: Fitted) -> tuple[int, int] | None:
 
     A row may be off a correlation and ordinary in every column. None where noise is not correlated.
     """
-    found = fitted.explanation
-    if fitted.certificate.noise != "elliptical" or len(fitted.names) < 2:
+    found, together = fitted.explanation, fitted.rank_correlations
+    if fitted.certificate.noise != "elliptical" or together is None:
         return None
     reasons = np.zeros(len(fitted.names))
     np.add.at(reasons, found.features, found.shares)
     first = int(reasons.argmax())
-    ranks = rankdata(fitted.X[~fitted.distrusted], axis=0)
-    ranks -= ranks.mean(axis=0)
-    size = np.linalg.norm(ranks, axis=0)
-    together = np.abs(ranks.T @ ranks[:, first]) / np.where(size > 0, size, np.inf)
-    together[first] = -1.0
-    return int(together.argmax()), first
+    return int(together[first].argmax()), first
 
 
 def _distrusted(fitted: Fitted) -> list[tuple[Any, ...]]:
@@ -188,16 +179,9 @@ def _distrusted(fitted: Fitted) -> list[tuple[Any, ...]]:
     weights = fitted.weights[found.rows] * len(fitted.labels)
     rows = []
     for i in range(min(len(found), MAX_ROWS)):
-        features = zip(
-            found.features[i].tolist(),
-            found.shares[i],
-            found.deviations[i],
-            found.foretold[i],
-            strict=True,
-        )
         reasons = [
-            (fitted.names[feature], f"{share:.0%}", as_deviation(away), foretold)
-            for feature, share, away, foretold in features
+            (name, f"{share:.0%}", as_deviation(away), foretold)
+            for name, share, away, foretold in found.features_of(i)
             if share >= NEGLIGIBLE
         ]
         rows.append((found.labels[i], found.scores[i], weights[i], reasons))
@@ -208,14 +192,12 @@ def _estimate(fitted: Fitted) -> dict[str, Any]:
     est = fitted.estimator
     shown = fitted.largest_entries(MAX_FEATURES)
     variances, rest_is_zero = "", False
+    columns = {name.capitalize(): entries for name, entries in fitted.estimate.items()}
     if fitted.is_mean:
-        columns = ["Robust mean", "Plain mean", "Difference, in units of noise"]
         difference = (est.location_ - fitted.plain_mean) / est.scale_
-        values = np.column_stack([est.location_, fitted.plain_mean, difference])
+        columns["Difference, in units of noise"] = difference
         rest_is_zero = hasattr(est, "support_") and not np.delete(est.location_, shown).any()
     else:
-        columns = [f"Component {j + 1}" for j in range(est.components_.shape[0])]
-        values = est.components_.T
         each = zip(est.explained_variance_, est.explained_variance_ratio_, strict=True)
         variances = ", ".join(
             f"component {j}: {value:.4g} ({share:.1%})"
@@ -228,8 +210,9 @@ def _estimate(fitted: Fitted) -> dict[str, Any]:
                     f"; component {j} is the column {fitted.names[largest]} nearly alone "
                     f"({component[largest] ** 2:.1%}): scale columns of unlike units"
                 )
+    values = np.column_stack(list(columns.values()))
     return {
-        "columns": columns,
+        "columns": list(columns),
         # A sum with 0.0 has no negative zeros.
         "features": [(fitted.names[j], values[j] + 0.0) for j in shown],
         "n_unlisted": len(fitted.names) - shown.size,
