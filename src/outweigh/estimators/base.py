@@ -21,7 +21,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from outweigh.estimators.explanation import Explanation, Reasons, explain_rows
-from outweigh.estimators.input import each_row, open_rows, sample_weights
+from outweigh.estimators.input import each_row, open_rows, rows_to_fit, sample_weights
 from outweigh.estimators.missing import column_medians, filled
 from outweigh.estimators.parameters import COMMON, Parameters
 from outweigh.estimators.subsample import subsample_of, trusted
@@ -39,7 +39,7 @@ from outweigh.research.algorithms import fit_paper
 from outweigh.samples import ArrayRows, Rows
 from outweigh.samples.rows import Accepted
 
-__all__ = ["RobustEstimator"]
+__all__ = ["RobustEstimator", "clipped"]
 
 logger = logging.getLogger("outweigh")
 
@@ -241,7 +241,7 @@ class RobustEstimator(Parameters, OutlierMixin, BaseEstimator):
         if not isinstance(top, Integral) or top < 1:
             raise ValueError(f"top must be a whole number of at least 1; got {top!r}")
         labels = getattr(X, "index", None)
-        rows = open_rows(self, X, reset=False)
+        rows = open_rows(self, X)
         scores = rows.map(self._score)
         flagged = np.flatnonzero(scores < self.offset_)
         # The distrusted rows may be many: their values are looked at a part at a time.
@@ -295,7 +295,7 @@ class RobustEstimator(Parameters, OutlierMixin, BaseEstimator):
         self, X: ArrayLike, sample_weight: ArrayLike | None
     ) -> tuple[Rows, Array | None]:
         """Return the rows and their weights; None where each counts alike, as n may be huge."""
-        rows = open_rows(self, X, reset=True)
+        rows = rows_to_fit(self, X)
         self._medians, self._incomplete = None, np.empty(0, dtype=np.intp)
         if isinstance(rows, ArrayRows) and self.missing is not None:
             self._incomplete = np.flatnonzero(np.isnan(rows.array).any(axis=1))
@@ -393,6 +393,18 @@ def _offset(scores: Array, sample_weight: Array, share: float) -> float:
     if end == ranked.size - 1:
         return float(np.nextafter(ranked[-1], np.inf))
     return float(ranked[end] / 2.0 + ranked[end + 1] / 2.0)
+
+
+def clipped(n_nonzero: int, n_features: int) -> int:
+    """Return a number of entries, at most all of them; warn where that is fewer."""
+    if n_nonzero > n_features:
+        warnings.warn(
+            f"n_nonzero={n_nonzero} is larger than the number of features {n_features}; "
+            f"{n_features} is used",
+            UserWarning,
+            stacklevel=5,
+        )
+    return min(int(n_nonzero), n_features)
 
 
 @contextmanager

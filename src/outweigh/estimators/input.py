@@ -19,54 +19,62 @@ from outweigh.samples import ArrayRows, Rows, SparseRows
 from outweigh.samples.chunked_rows import chunked_rows
 from outweigh.samples.rows import is_dask, is_on_disk
 
-__all__ = ["each_block", "each_row", "open_rows", "sample_weights"]
+__all__ = ["each_block", "each_row", "open_rows", "rows_to_fit", "sample_weights"]
 
 # Whole numbers beyond it have no neighbours that are not whole: they are no counts.
 _MOST_COPIES = 2.0**52
 
 
-def open_rows(estimator: BaseEstimator, X: Any, *, reset: bool) -> Rows:
-    """Return the rows of X, checked; those in chunks are checked when they are first read.
-
-    Where the tags of the estimator allow missing values, the rows of a fit have NaN in their place,
-    others the medians of the fit.
+def rows_to_fit(estimator: BaseEstimator, X: Any) -> Rows:
+    """Return the rows of X for a fit, which needs two; missing values are NaN, if they may be.
 
     Parameters
     ----------
     estimator : BaseEstimator
-        Its ``n_features_in_`` and ``feature_names_in_`` are set, or compared with.
-    X : array-like, numpy.memmap, dask.array.Array or dask.dataframe.DataFrame
-        Also a matrix or array of scipy.sparse, where the tags of the estimator say so.
-    reset : bool
-        Whether this is a fit, which needs two rows.
+        Its ``n_features_in_`` and ``feature_names_in_`` are set.
+    X : as for `open_rows`
     """
-    chunks = is_dask(X) or is_on_disk(X)
-    if reset and (chunks or sp.issparse(X)) and get_tags(estimator).input_tags.allow_nan:
+    in_memory = not (is_dask(X) or is_on_disk(X) or sp.issparse(X))
+    if get_tags(estimator).input_tags.allow_nan and not in_memory:
         raise ValueError(
             "missing: only dense rows in memory may have missing values; leave it at None for "
             "sparse rows, data on disk or of Dask, and fill them in before"
         )
-    least = 2 if reset else 1
-    if chunks:
+    return _checked_rows(estimator, X, 2, reset=True)
+
+
+def open_rows(estimator: BaseEstimator, X: Any) -> Rows:
+    """Return the rows of X, checked; those in chunks are checked when they are first read.
+
+    Missing values are the medians of the fit, where the estimator was fitted with `missing`.
+
+    Parameters
+    ----------
+    estimator : BaseEstimator
+        Fitted: the columns must be those of the fit.
+    X : array-like, numpy.memmap, dask.array.Array or dask.dataframe.DataFrame
+        Also a matrix or array of scipy.sparse, where the tags of the estimator say so.
+    """
+    return _checked_rows(estimator, X, 1, reset=False)
+
+
+def _checked_rows(estimator: BaseEstimator, X: Any, least: int, **how: Any) -> Rows:
+    """Return at least so many rows; `how` as in scikit-learn's ``validate_data``."""
+    if is_dask(X) or is_on_disk(X):
         chunked = chunked_rows(X)
-        validate_data(estimator, _stand_in(X), reset=reset, skip_check_array=True)
+        validate_data(estimator, _stand_in(X), skip_check_array=True, **how)
         if chunked.shape[0] < least:
             raise ValueError(
                 f"Found array with {chunked.shape[0]} sample(s) (shape={chunked.shape}) while a "
                 f"minimum of {least} is required."
             )
         return chunked
-    accepted = "csr" if get_tags(estimator).input_tags.sparse else False
-    if accepted and sp.issparse(X):
-        _refuse_sparse_oddities(X)
-    rows = _validated(
-        estimator,
-        X,
-        reset=reset,
-        dtype=np.float64,
-        accept_sparse=accepted,
-        ensure_min_samples=least,
-    )
+    how |= {"dtype": np.float64, "ensure_min_samples": least}
+    if get_tags(estimator).input_tags.sparse:
+        if sp.issparse(X):
+            _refuse_sparse_oddities(X)
+        how["accept_sparse"] = "csr"
+    rows = _validated(estimator, X, **how)
     return SparseRows.of(rows) if sp.issparse(rows) else ArrayRows(rows)
 
 
@@ -122,7 +130,7 @@ def each_row(
 
         return map_rows(X, function, n_columns)
     if is_on_disk(X) or get_tags(estimator).input_tags.sparse:
-        return open_rows(estimator, X, reset=False).map(function)
+        return open_rows(estimator, X).map(function)
     return function(_validated(estimator, X, reset=False, dtype=dtypes))
 
 
@@ -138,7 +146,7 @@ def each_block(
         from outweigh.samples.dask_chunks import map_blocks
 
         return map_blocks(X, function, n_columns)
-    return open_rows(estimator, X, reset=False).map(function)
+    return open_rows(estimator, X).map(function)
 
 
 def _stand_in(X: Any) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar
@@ -14,7 +13,7 @@ from sklearn.covariance import EmpiricalCovariance
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from outweigh.estimators.base import RobustEstimator
+from outweigh.estimators.base import RobustEstimator, clipped
 from outweigh.estimators.input import each_block, each_row, open_rows
 from outweigh.estimators.parameters import SPARSE_MEAN, documented
 from outweigh.fit.certificate import Certificate
@@ -83,7 +82,7 @@ class MeanEstimator(RobustEstimator):
             That of the fit where rows are of unknown covariance: no objective was minimised there.
         """
         check_is_fitted(self)
-        rows = open_rows(self, X, reset=False)
+        rows = open_rows(self, X)
         if rows.shape[0] != self._n_rows:
             raise ValueError(f"X must hold the {self._n_rows} rows of the fit; got {rows.shape[0]}")
         counted = self._weights_that_count(sample_weight, rows.shape[0])
@@ -363,21 +362,9 @@ class RobustSparseMean(MeanEstimator):
     _parameter_constraints: ClassVar[dict[str, Any]] = SPARSE_MEAN
 
     def _task(self, n_samples: int) -> Task:
-        return Task(n_nonzero=() if self.n_nonzero == "auto" else (int(self.n_nonzero),))
-
-    def _validate_rows(
-        self, X: ArrayLike, sample_weight: ArrayLike | None
-    ) -> tuple[Rows, Array | None]:
-        rows, weight = super()._validate_rows(X, sample_weight)
-        d = rows.shape[1]
-        if self.n_nonzero != "auto" and int(self.n_nonzero) > d:
-            warnings.warn(
-                f"n_nonzero={self.n_nonzero} is larger than the number of features {d}; {d} is "
-                "used",
-                UserWarning,
-                stacklevel=3,
-            )
-        return rows, weight
+        if self.n_nonzero == "auto":
+            return Task(n_nonzero=())
+        return Task(n_nonzero=(clipped(int(self.n_nonzero), self.n_features_in_),))
 
     @property
     def _nonzero(self) -> NDArray[np.bool_]:

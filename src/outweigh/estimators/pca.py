@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
@@ -16,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from outweigh.estimators.base import RobustEstimator
+from outweigh.estimators.base import RobustEstimator, clipped
 from outweigh.estimators.input import each_row
 from outweigh.estimators.parameters import PCA, SPARSE_PCA, ComponentsParameters, documented
 from outweigh.fit.beyond import feature_variances
@@ -572,7 +571,7 @@ class RobustSparsePCA(ComponentsEstimator):
         if isinstance(self.n_nonzero, str):
             return ()
         if isinstance(self.n_nonzero, (int, Integral)):
-            wanted = (int(self.n_nonzero),) * n_components
+            wanted = (self.n_nonzero,) * n_components
         else:
             wanted = tuple(self.n_nonzero)
             if len(wanted) != n_components:
@@ -584,11 +583,5 @@ class RobustSparsePCA(ComponentsEstimator):
                 raise ValueError(
                     f"n_nonzero must hold whole numbers of at least 1; got {self.n_nonzero!r}"
                 )
-        d = self.n_features_in_
-        if max(wanted) > d:
-            warnings.warn(
-                f"n_nonzero={max(wanted)} is larger than the number of features {d}; {d} is used",
-                UserWarning,
-                stacklevel=4,
-            )
-        return tuple(min(int(k), d) for k in wanted)
+        most = clipped(max(wanted), self.n_features_in_)
+        return tuple(min(int(k), most) for k in wanted)
