@@ -97,6 +97,11 @@ class RobustEstimator(Parameters, OutlierMixin, BaseEstimator):
         self.__dict__.pop("n_passes_", None)
         try:
             self._validate_params()
+            if self.subsample is None and self.random_state is not None:
+                raise ValueError(
+                    "random_state has no effect with subsample=None, where nothing is drawn; leave "
+                    "one of them at its default"
+                )
             rows, weight = self._validate_rows(X, sample_weight)
             self._n_rows = rows.shape[0]
             n_counted = rows.shape[0] if weight is None else int(np.count_nonzero(weight))

@@ -121,7 +121,8 @@ missing : {"drop", "median"} or None, default=None
         is then exceeded by as much as that of a sample may exceed that of all rows. None: all rows,
         always.
     random_state : int, RandomState or None, default=None
-        Draws the sample of `subsample`, which is all that is random; None means 0.
+        Draws the sample of `subsample`, which is all that is random; None means 0. An error where
+        `subsample` is None.
     verbose : bool or int, default=False
         Log each evaluation at level INFO to the logger ``outweigh``. Where no logging is set up it
         is written to standard error.""",
