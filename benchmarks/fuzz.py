@@ -371,6 +371,8 @@ def _estimator(rng: Generator, case: Case) -> Any:
     for name, value in WRONG:
         if name in options and options[name] is value:
             case.wrong.append(name)
+    if options.get("subsample", 10) is None and options.get("random_state") is not None:
+        case.wrong.append("random_state")
     if options.get("subsample") is not None:
         # It may be too small for the components, or constant.
         case.extreme = True
