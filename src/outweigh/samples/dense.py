@@ -258,14 +258,8 @@ class DenseSamples(AnySamples):
         array[rows] = 0.0
         return DenseSamples(array)
 
-    def take_rows(self, rows: Indices) -> DenseSamples:
-        """Return some rows alone, huge values clipped."""
-        return DenseSamples(np.clip(self.array[rows], -INFINITE, INFINITE))
-
-    def variances(self, weights: Array, columns: Indices | None = None) -> Array:
-        """Return the weighted variance of each column, or of the named ones."""
-        if columns is not None:
-            return self.columns(columns).variances(weights)
+    def variances(self, weights: Array) -> Array:
+        """Return the weighted variance of each column."""
         mean = self.mean(weights)
         total = np.zeros(self.n_features)
         for rows in self._chunks():
