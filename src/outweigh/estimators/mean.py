@@ -174,12 +174,17 @@ class MeanEstimator(RobustEstimator):
 
     def _squared_distances(self, X: ArrayLike) -> Array:
         """Return the squared distance of each row from `location_`, in the units of the noise."""
+        function = partial(_squared_distances, location=self.location_, precision=self._precision)
+        distances: Array = each_row(self, X, function)
+        return distances
+
+    @property
+    def _precision(self) -> Array:
+        """The inverse of the covariance, or its diagonal."""
         precision = np.zeros(self.location_.size)
         columns = self._score.standardizer.columns
         precision[columns] = 1.0 / self.scale_[columns] ** 2
-        function = partial(_squared_distances, location=self.location_, precision=precision)
-        distances: Array = each_row(self, X, function)
-        return distances
+        return precision
 
     def _log_det(self) -> tuple[int, float]:
         """Return how many features vary, and the log determinant of their covariance."""
@@ -286,12 +291,11 @@ class RobustMean(MeanEstimator):
         ndarray of shape (n_samples,)
         """
         check_is_fitted(self)
-        function = partial(_squared_distances, location=self.location_, precision=self.precision_)
-        distances: Array = each_row(self, X, function)
-        return distances
+        return self._squared_distances(X)
 
-    def _squared_distances(self, X: ArrayLike) -> Array:
-        return self.mahalanobis(X)
+    @property
+    def _precision(self) -> Array:
+        return self.precision_
 
     def _log_det(self) -> tuple[int, float]:
         values = np.linalg.eigvalsh(self.covariance_)
