@@ -70,9 +70,17 @@ class RobustEstimator(OutlierMixin, BaseEstimator):
     random_state: int | np.random.RandomState | None
     verbose: int | bool
 
+    n_features_in_: int
+    scale_: Array
     weights_: Any
     subsample_: Indices | None
     offset_: float
+    contamination_: float
+    contamination_bound_: float
+    objective_: float
+    noise_floor_: float
+    n_iter_: int
+    trace_: tuple[Iterate, ...]
     _n_rows: int
     _allowance: float
     _trusted_from: float

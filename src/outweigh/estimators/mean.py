@@ -25,7 +25,7 @@ from outweigh.norms import KyFan, RowwiseLargest
 from outweigh.norms.entrywise import top_k_indices
 from outweigh.objectives import MomentObjective
 from outweigh.optimise import CappedSimplex
-from outweigh.protocols import Array
+from outweigh.protocols import Array, Indices
 from outweigh.research.moreau import moreau_gradient
 from outweigh.samples import Rows
 from outweigh.samples.rows import Accepted
@@ -40,6 +40,7 @@ class MeanEstimator(RobustEstimator):
     """What both means do with weights; not for direct use."""
 
     location_: Array
+    _pruned: Indices
     _score: RowScore | EllipticalScore
 
     def _task(self, n_samples: int) -> Task:
@@ -418,6 +419,10 @@ class RobustSparseMean(MeanEstimator):
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {**COMMON, **N_NONZERO}
+
+    support_: Indices
+    n_nonzero_: int
+    _n_searched: int
 
     def __init__(
         self,

@@ -42,8 +42,12 @@ class ComponentsEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Rob
     assume_centered: bool
     components_: Array
     explained_variance_: Array
+    explained_variance_ratio_: Array
+    singular_values_: Array
+    noise_variance_: float
+    score_cutoff_: float
+    orthogonal_cutoff_: float
     mean_: Array
-    scale_: Array
     n_components_: int
     _units: Array
     _distances: Distances
