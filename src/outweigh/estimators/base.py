@@ -10,6 +10,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from html import escape
 from numbers import Integral
+from os import PathLike
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -155,7 +156,8 @@ class RobustEstimator(OutlierMixin, BaseEstimator):
 
     def _fit_rows(self, X: Rows, sample_weight: Array) -> None:
         """Set the fitted attributes; `sample_weight` has at least two positive entries."""
-        positive = sample_weight > 0
+        rows, counted = X.counted(sample_weight)
+        weight = sample_weight[counted]
         d = X.shape[1]
         scale: str | Array | None = None
         if isinstance(self.scale, str):
@@ -176,9 +178,8 @@ class RobustEstimator(OutlierMixin, BaseEstimator):
             self._tuning,
             find_covariance=isinstance(self.covariance, str),
         )
-        task = self._task(int(np.count_nonzero(positive)))
+        task = self._task(counted.size)
         solve = fit_paper if self.solver == "paper" else fit
-        rows, weight = X.select(positive), sample_weight[positive]
         with _shown() if self.verbose else nullcontext():
             found = solve(rows, weight, task, settings, self._log)
             again = self._better_task(task, found)
@@ -186,8 +187,8 @@ class RobustEstimator(OutlierMixin, BaseEstimator):
                 found = solve(rows, weight, again, settings, self._log)
         _warn_constant(found.noise.varying, d, getattr(self, "feature_names_in_", None))
         certificate = found.certificate
-        self.weights_ = np.zeros(positive.size)
-        self.weights_[positive] = found.weights
+        self.weights_ = np.zeros(sample_weight.size)
+        self.weights_[counted] = found.weights
         self.certificate_ = certificate
         self.contamination_ = certificate.removed
         self.contamination_bound_ = certificate.contamination_bound
@@ -196,7 +197,7 @@ class RobustEstimator(OutlierMixin, BaseEstimator):
         self.n_iter_ = len(found.found.trace)
         self.trace_ = found.found.trace
         self._score = found.score
-        self._set_offset(found.scores, sample_weight, positive)
+        self._set_offset(found.scores, sample_weight, weight)
         self._set_answer(found)
 
     def _extend(self, X: Rows, sample_weight: Array | None) -> Accepted:
@@ -292,6 +293,28 @@ class RobustEstimator(OutlierMixin, BaseEstimator):
             np.asarray(names, dtype=object),
         )
 
+    def report(self, X: ArrayLike, path: str | PathLike[str]) -> str:
+        """Write one HTML page about the fit: verdict, pictures, distrusted rows with reasons.
+
+        The page loads nothing from elsewhere. Pictures need matplotlib.
+
+        Parameters
+        ----------
+        X : array-like or Dask array of shape (n_samples, n_features)
+            The rows of the fit.
+        path : str or path
+            A file that is there is replaced.
+
+        Returns
+        -------
+        str
+            The path.
+        """
+        check_is_fitted(self)
+        from outweigh.report import write_report
+
+        return write_report(self, X, path)
+
     def _contributions(self, X: NDArray[np.float64]) -> tuple[Array, Array, Array, Indices]:
         """Return how much each column counts against each row, how far out it is, the columns.
 
@@ -386,9 +409,11 @@ class RobustEstimator(OutlierMixin, BaseEstimator):
             )
         return False
 
-    def _set_offset(self, scores: Array, sample_weight: Array, positive: NDArray[np.bool_]) -> None:
-        """Set the threshold that flags the share asked for, given scores of the rows that count."""
-        weight = sample_weight[positive]
+    def _set_offset(self, scores: Array, sample_weight: Array, weight: Array) -> None:
+        """Set the threshold that flags the share asked for, given scores of the rows that count.
+
+        And their weights, in the same order.
+        """
         self.offset_ = _offset(scores, weight, self._share(sample_weight))
         self._trusted_from = self._trusted_score(scores, weight, sample_weight)
 

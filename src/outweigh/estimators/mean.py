@@ -87,14 +87,14 @@ class MeanEstimator(RobustEstimator):
         if rows.shape[0] != self._n_rows:
             raise ValueError(f"X must hold the {self._n_rows} rows of the fit; got {rows.shape[0]}")
         rows, weight = self._searched(rows, sample_weight)
-        positive = weight > 0
         if rows.n_passes is not None:
             # Rows in chunks are checked as they are looked over.
             rows.overview(np.zeros(rows.shape[1]))
         if self.certificate_.noise == "elliptical":
             return self.certificate_
         standardizer = self._score.standardizer
-        samples = rows.select(positive).samples(
+        rows, counted = rows.counted(weight)
+        samples = rows.samples(
             standardizer.view, standardizer.columns.size, standardizer.affine
         )
         pruned = self._pruned
@@ -102,8 +102,8 @@ class MeanEstimator(RobustEstimator):
             samples.without(pruned) if pruned.size else samples, self._norm, True
         )
         bound = self.contamination_bound_ + 1e-12 * (pruned.size > 0)
-        domain = CappedSimplex.from_contamination(weight[positive], bound).pruned(pruned)
-        weights = domain.project(self._searched_weights[positive])
+        domain = CappedSimplex.from_contamination(weight[counted], bound).pruned(pruned)
+        weights = domain.project(self._searched_weights[counted])
         return replace(self.certificate_, moreau=moreau_gradient(objective, domain, weights))
 
     @property
