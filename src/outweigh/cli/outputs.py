@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -34,16 +35,17 @@ def check_outputs(
     list of str
         The files that were asked for.
     """
-    seen: dict[Path, str] = {}
+    seen: dict[str, str] = {}
     asked = [(option, name, endings) for option, (name, endings) in outputs.items() if name]
     for option, name, endings in asked:
-        path, resolved = Path(name), Path(name).resolve()
+        # Path.resolve fails at a link that leads in a circle; `check_target` says what is wrong.
+        path, resolved = Path(name), os.path.realpath(name)
         if endings and path.suffix.lower() not in endings:
             raise DataError(f"{option}: {name}: the name must end in {' or '.join(endings)}")
         if resolved in seen:
             raise DataError(f"{option}: {name}: is already written by {seen[resolved]}")
         seen[resolved] = option
-        if source != "-" and resolved == Path(source).resolve():
+        if source != "-" and resolved == os.path.realpath(source):
             raise DataError(f"{option}: {name}: is the input")
         try:
             check_target(path)

@@ -11,6 +11,7 @@ from dataclasses import replace
 from functools import partial
 from html import escape
 from numbers import Integral
+from os import PathLike
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -61,9 +62,17 @@ class RobustEstimator(Parameters, OutlierMixin, BaseEstimator):
 
     _tuning: ClassVar[Tuning] = TUNING
 
+    n_features_in_: int
+    scale_: Array
     weights_: Any
     subsample_: Indices | None
     offset_: float
+    contamination_: float
+    contamination_bound_: float
+    objective_: float
+    noise_floor_: float
+    n_iter_: int
+    trace_: tuple[Iterate, ...]
     _n_rows: int
     _allowance: float
     _trusted_from: float
@@ -150,7 +159,8 @@ class RobustEstimator(Parameters, OutlierMixin, BaseEstimator):
 
     def _fit_rows(self, X: Rows, sample_weight: Array) -> None:
         """Set the fitted attributes; `sample_weight` has at least two positive entries."""
-        positive = sample_weight > 0
+        rows, counted = X.counted(sample_weight)
+        weight = sample_weight[counted]
         d = X.shape[1]
         scale = _checked_scale(self.scale, d)
         covariance = known_covariance(self.covariance, d)
@@ -166,9 +176,8 @@ class RobustEstimator(Parameters, OutlierMixin, BaseEstimator):
             self._tuning,
             find_covariance=isinstance(self.covariance, str),
         )
-        task = self._task(int(np.count_nonzero(positive)))
+        task = self._task(counted.size)
         solve = fit_paper if self.solver == "paper" else fit
-        rows, weight = X.select(positive), sample_weight[positive]
         with _shown() if self.verbose else nullcontext():
             found = solve(rows, weight, task, settings, self._log)
             again = self._better_task(task, found)
@@ -176,8 +185,8 @@ class RobustEstimator(Parameters, OutlierMixin, BaseEstimator):
                 found = solve(rows, weight, again, settings, self._log)
         _warn_constant(found.noise.varying, d, getattr(self, "feature_names_in_", None))
         certificate = found.certificate
-        self.weights_ = np.zeros(positive.size)
-        self.weights_[positive] = found.weights
+        self.weights_ = np.zeros(sample_weight.size)
+        self.weights_[counted] = found.weights
         self.certificate_ = certificate
         self.contamination_ = certificate.removed
         self.contamination_bound_ = certificate.contamination_bound
@@ -186,7 +195,7 @@ class RobustEstimator(Parameters, OutlierMixin, BaseEstimator):
         self.n_iter_ = len(found.found.trace)
         self.trace_ = found.found.trace
         self._score = found.score
-        self.offset_, self._trusted_from = self._thresholds(found.scores, sample_weight)
+        self.offset_, self._trusted_from = self._thresholds(found.scores, weight, sample_weight)
         self._set_answer(found)
 
     def _extend(self, X: Rows, sample_weight: Array | None) -> Accepted:
@@ -265,6 +274,28 @@ class RobustEstimator(Parameters, OutlierMixin, BaseEstimator):
         names = np.array(self._feature_names, dtype=object)
         return explain_rows(flagged, scores[flagged], reasons, labels.astype(object), names)
 
+    def report(self, X: ArrayLike, path: str | PathLike[str]) -> str:
+        """Write one HTML page about the fit: verdict, pictures, distrusted rows with reasons.
+
+        The page loads nothing from elsewhere. Pictures need matplotlib.
+
+        Parameters
+        ----------
+        X : array-like or Dask array of shape (n_samples, n_features)
+            The rows of the fit.
+        path : str or path
+            A file that is there is replaced.
+
+        Returns
+        -------
+        str
+            The path.
+        """
+        check_is_fitted(self)
+        from outweigh.report import write_report
+
+        return write_report(self, X, path)
+
     @property
     def _feature_names(self) -> list[str]:
         """What the features are called: x0, x1, ... where the rows of the fit had no names."""
@@ -341,8 +372,12 @@ class RobustEstimator(Parameters, OutlierMixin, BaseEstimator):
             )
         return False
 
-    def _thresholds(self, scores: Array, sample_weight: Array) -> tuple[float, float]:
+    def _thresholds(
+        self, scores: Array, weight: Array, sample_weight: Array
+    ) -> tuple[float, float]:
         """Return the scores below which rows are flagged, and from which new rows are trusted.
+
+        Given are scores and sample weights of the rows that count, and the sample weights of all.
 
         Flagged is the share asked for; where that is to be found, the share of the rows that lost
         half of their weight or more, or where none lost half of its own, the share removed.
@@ -351,7 +386,6 @@ class RobustEstimator(Parameters, OutlierMixin, BaseEstimator):
         share allowed would lose clean rows: those are not trusted that lost half of their weight,
         and all are where none did.
         """
-        weight = sample_weight[sample_weight > 0]
         caps = sample_weight / ((1.0 - self.contamination_bound_) * sample_weight.sum())
         lost = float(sample_weight[self.weights_ < 0.5 * caps].sum() / sample_weight.sum())
         share = lost or self.contamination_

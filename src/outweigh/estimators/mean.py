@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, ClassVar
 
@@ -25,7 +25,7 @@ from outweigh.norms import KyFan, RowwiseLargest
 from outweigh.norms.entrywise import top_k_indices
 from outweigh.objectives import MomentObjective
 from outweigh.optimise import CappedSimplex
-from outweigh.protocols import Array
+from outweigh.protocols import Array, Indices
 from outweigh.research.moreau import moreau_gradient
 from outweigh.samples import Rows
 from outweigh.samples.rows import Accepted
@@ -40,6 +40,7 @@ class MeanEstimator(RobustEstimator):
     """What both means do with weights; not for direct use."""
 
     location_: Array
+    _pruned: Indices
     _score: RowScore | EllipticalScore
 
     def _task(self, n_samples: int) -> Task:
@@ -85,29 +86,27 @@ class MeanEstimator(RobustEstimator):
         rows = open_rows(self, X)
         if rows.shape[0] != self._n_rows:
             raise ValueError(f"X must hold the {self._n_rows} rows of the fit; got {rows.shape[0]}")
-        counted = self._weights_that_count(sample_weight, rows.shape[0])
-        weight = np.ones(rows.shape[0]) if counted is None else counted
+        given = self._weights_that_count(sample_weight, rows.shape[0])
+        weight = np.ones(rows.shape[0]) if given is None else given
         searched = self.weights_
         if self.subsample_ is not None:
             rows, weight = rows.part(self.subsample_), weight[self.subsample_]
             searched = self._weights_of_sample
-        positive = weight > 0
         if rows.n_passes is not None:
             # Rows in chunks are checked as they are looked over.
             rows.overview(np.zeros(rows.shape[1]))
         if self.certificate_.noise == "elliptical":
             return self.certificate_
         standardizer = self._score.standardizer
-        samples = rows.select(positive).samples(
-            standardizer.view, standardizer.columns.size, standardizer.affine
-        )
+        rows, counted = rows.counted(weight)
+        samples = rows.samples(standardizer.view, standardizer.columns.size, standardizer.affine)
         pruned = self._pruned
         objective = MomentObjective(
             samples.without(pruned) if pruned.size else samples, self._norm, True
         )
         bound = self.contamination_bound_ + 1e-12 * (pruned.size > 0)
-        domain = CappedSimplex.from_contamination(weight[positive], bound).pruned(pruned)
-        weights = domain.project(searched[positive])
+        domain = CappedSimplex.from_contamination(weight[counted], bound).pruned(pruned)
+        weights = domain.project(searched[counted])
         return replace(self.certificate_, moreau=moreau_gradient(objective, domain, weights))
 
     @property
@@ -364,6 +363,10 @@ class RobustSparseMean(MeanEstimator):
     n_nonzero: int | str = "auto"
 
     _parameter_constraints: ClassVar[dict[str, Any]] = SPARSE_MEAN
+
+    support_: Indices = field(init=False)
+    n_nonzero_: int = field(init=False)
+    _n_searched: int = field(init=False)
 
     def _task(self, n_samples: int) -> Task:
         if self.n_nonzero == "auto":

@@ -41,8 +41,12 @@ class ComponentsEstimator(
     n_components: int | float | str | None
     components_: Array
     explained_variance_: Array
+    explained_variance_ratio_: Array
+    singular_values_: Array
+    noise_variance_: float
+    score_cutoff_: float
+    orthogonal_cutoff_: float
     mean_: Array
-    scale_: Array
     n_components_: int
     _units: Array
     _distances: Distances
@@ -565,7 +569,9 @@ class RobustSparsePCA(ComponentsEstimator):
     def _filled_up(self, rows: Array, count: int) -> Array:
         # Axes as they are, sparse, in place of those at right angles.
         added = np.argmax(np.abs(_completed(rows, count)[len(rows) :]), axis=1)
-        return np.vstack([rows, np.eye(rows.shape[1])[added]])
+        axes = np.zeros((len(added), rows.shape[1]))
+        axes[np.arange(len(added)), added] = 1.0
+        return np.vstack([rows, axes])
 
     def _wanted_nonzero(self, n_components: int) -> tuple[int, ...]:
         if isinstance(self.n_nonzero, str):

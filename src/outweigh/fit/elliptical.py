@@ -231,8 +231,8 @@ class _Judge:
             # No minority: nothing tells which rows are the clean ones, and all are kept.
             clean, chance, groups = np.ones(len(self.Z)), np.zeros(len(self.Z)), ()
             limit = float(squared.max())
-        # More than half of the rows may be equal: then there is no distance but zero.
-        limit = max(limit, float(np.finfo(np.float64).eps) * float(squared.max()), _TINY)
+        # More than half of the rows may be equal, or all: then there is no distance but zero.
+        limit = max(limit, float(np.finfo(np.float64).eps) * max(float(squared.max()), 1.0))
         severity = np.maximum(squared / limit, 2.0 * chance)
         wrong = clean < 0.5
         clean = self.at_most(clean, severity)

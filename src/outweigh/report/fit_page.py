@@ -21,7 +21,7 @@ from outweigh.displays import (
 from outweigh.displays.canvas import draw_rows, new_figure, plain_text, png
 from outweigh.estimators.base import RobustEstimator
 from outweigh.estimators.explanation import NEGLIGIBLE, as_deviation
-from outweigh.estimators.missing import filled
+from outweigh.estimators.input import each_row
 from outweigh.files import write_file
 from outweigh.libraries import MissingLibrary, versions
 from outweigh.report.fitted import Fitted
@@ -85,35 +85,12 @@ _ALONE = 0.95
 
 
 def write_report(estimator: RobustEstimator, X: Any, path: str | PathLike[str]) -> str:
-    """Write one HTML page about a fit: verdict, pictures, distrusted rows with reasons.
-
-    Parameters
-    ----------
-    estimator : estimator
-    X : array-like or Dask array of shape (n_samples, n_features)
-        The rows of the fit.
-    path : str or path
-        A file that is there is replaced.
-
-    Returns
-    -------
-    str
-        The path.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> import numpy as np
-    >>> from outweigh import RobustMean, write_report
-    >>> X = np.random.default_rng(0).standard_normal((200, 4))
-    >>> est = RobustMean().fit(X)
-    >>> path = write_report(est, X, tempfile.mkdtemp() + "/page.html")
-    """
+    """Write the page of a fit to a file, and return its path: what `estimator.report` does."""
     if issparse(X):
         raise TypeError("X: a page shows rows that are not sparse; give X.toarray() if it fits")
     index = getattr(X, "index", None)
     if not is_dask(X):
-        X = filled(np.asarray(X, dtype=np.float64), estimator._medians)
+        X = each_row(estimator, X, np.asarray)
     n = int(estimator.weights_.shape[0])
     if X.shape[0] != n:
         raise ValueError(f"X must hold the {n} rows of the fit; got {X.shape[0]}")

@@ -366,8 +366,11 @@ def in_span(samples: DenseSamples, sample_weight: Array) -> tuple[DenseSamples, 
     rows = samples.array[sample_weight > 0]
     gram = rows @ rows.T
     values, vectors = scipy.linalg.eigh(gram)
-    kept = values > _RANK_RTOL * max(float(values[-1]), np.finfo(float).tiny)
-    values, vectors = values[kept][::-1], vectors[:, kept][:, ::-1]
+    tiny = np.finfo(float).tiny
+    kept = values > _RANK_RTOL * max(float(values[-1]), tiny)
+    # Where all rows are zero, one axis stands for all.
+    kept[-1] = True
+    values, vectors = np.maximum(values[kept][::-1], tiny), vectors[:, kept][:, ::-1]
     # Orthonormal up to the squared condition number; one QR step makes it exact.
     basis = np.linalg.qr(rows.T @ (vectors / np.sqrt(values)))[0]
     return DenseSamples(samples.array @ basis), basis
