@@ -40,7 +40,7 @@ from outweigh.research.algorithms import fit_paper
 from outweigh.samples import ArrayRows, Rows
 from outweigh.samples.rows import Accepted
 
-__all__ = ["RobustEstimator", "clipped"]
+__all__ = ["RobustEstimator", "clipped", "heard_by"]
 
 logger = logging.getLogger("outweigh")
 
@@ -178,7 +178,10 @@ class RobustEstimator(Parameters, OutlierMixin, BaseEstimator):
         )
         task = self._task(counted.size)
         solve = fit_paper if self.solver == "paper" else fit
-        with _shown() if self.verbose else nullcontext():
+        # On standard error, also in a notebook, unless somebody listens.
+        heard = logger.isEnabledFor(logging.INFO) and logger.hasHandlers()
+        shown = self.verbose and not heard
+        with heard_by(logging.StreamHandler()) if shown else nullcontext():
             found = solve(rows, weight, task, settings, self._log)
             again = self._better_task(task, found)
             if again != task:
@@ -447,13 +450,9 @@ def clipped(n_nonzero: int, n_features: int) -> int:
 
 
 @contextmanager
-def _shown() -> Iterator[None]:
-    """Write what is logged to standard error, also in a notebook, unless somebody listens."""
+def heard_by(handler: logging.Handler) -> Iterator[None]:
+    """Hand what is logged, from level INFO on, to a handler."""
     level = logger.level
-    if logger.isEnabledFor(logging.INFO) and logger.hasHandlers():
-        yield
-        return
-    handler = logging.StreamHandler()
     logger.addHandler(handler)
     logger.setLevel(logging.INFO)
     try:
