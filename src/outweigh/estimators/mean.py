@@ -94,9 +94,7 @@ class MeanEstimator(RobustEstimator):
             return self.certificate_
         standardizer = self._score.standardizer
         rows, counted = rows.counted(weight)
-        samples = rows.samples(
-            standardizer.view, standardizer.columns.size, standardizer.affine
-        )
+        samples = rows.samples(standardizer.view, standardizer.columns.size, standardizer.affine)
         pruned = self._pruned
         objective = MomentObjective(
             samples.without(pruned) if pruned.size else samples, self._norm, True
