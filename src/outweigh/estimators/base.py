@@ -323,7 +323,7 @@ class RobustEstimator(OutlierMixin, BaseEstimator):
         score = self._score
         counted, away = score.contributions(X)
         foretold = np.full(away.shape, np.nan)
-        if isinstance(score, EllipticalScore):
+        if not isinstance(score, RowScore):
             foretold = score.foretold(X)
         return counted, away, foretold, score.standardizer.columns
 
