@@ -269,7 +269,7 @@ class RobustEstimator(Parameters, OutlierMixin, BaseEstimator):
             values = rows.take(flagged[start : start + size])
             counted, away = self._score.contributions(values)
             foretold = np.full(away.shape, np.nan)
-            if isinstance(self._score, EllipticalScore):
+            if not isinstance(self._score, RowScore):
                 foretold = self._score.foretold(values)
             columns = self._score.standardizer.columns
             reasons.append(Reasons.among(counted, away, foretold, columns, int(top)))

@@ -54,7 +54,10 @@ class Distances:
     def score(self, samples: Samples) -> Array:
         """Return the Mahalanobis distance inside the subspace."""
         along = samples.project(self.components) - self.centre @ self.components
-        return np.asarray(np.sqrt((along**2 / self.variances).sum(axis=1)))
+        with np.errstate(over="ignore"):
+            # Where the clean rows are one point in it, others are infinitely far.
+            squared = (along**2 / self.variances).sum(axis=1)
+        return np.asarray(np.minimum(np.sqrt(squared), INFINITE))
 
     def orthogonal(self, samples: Samples) -> Array:
         """Return the distance from the subspace."""
@@ -95,6 +98,16 @@ class DistanceScore:
         Off the subspace, by the square of what the subspace leaves of the row; within it, by the
         terms of the squared distance of its scores. The larger of both distances tells which.
         """
+        parts, away, _ = self._reasons(X)
+        return parts, away
+
+    def foretold(self, X: NDArray[np.floating]) -> Array:
+        """Return what the subspace foretells of each column of rows off it; NaN of other rows."""
+        _, away, off = self._reasons(X)
+        columns, scale = self.standardizer.columns, self.standardizer.scale
+        return np.where(off, X[:, columns] - away * scale, np.nan)
+
+    def _reasons(self, X: NDArray[np.floating]) -> tuple[Array, Array, NDArray[np.bool_]]:
         distances = self.distances
         samples = DenseSamples(self.standardizer.apply(X))
         white = samples.array - distances.centre
@@ -108,7 +121,7 @@ class DistanceScore:
         beside = distances.orthogonal(samples) / distances.orthogonal_cutoff
         off = (beside >= distances.score(samples) / distances.score_cutoff)[:, None]
         parts = np.where(off, np.square(residual), np.maximum(away * pulled, 0.0))
-        return parts + np.finfo(float).tiny, np.where(off, residual, away)
+        return parts + np.finfo(float).tiny, np.where(off, residual, away), off
 
 
 def distances_for(
