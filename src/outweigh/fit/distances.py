@@ -54,7 +54,10 @@ class Distances:
     def score(self, samples: Samples) -> Array:
         """Return the Mahalanobis distance inside the subspace."""
         along = samples.project(self.components) - self.centre @ self.components
-        return np.asarray(np.sqrt((along**2 / self.variances).sum(axis=1)))
+        with np.errstate(over="ignore"):
+            # Where the clean rows are one point in it, others are infinitely far.
+            squared = (along**2 / self.variances).sum(axis=1)
+        return np.asarray(np.minimum(np.sqrt(squared), INFINITE))
 
     def orthogonal(self, samples: Samples) -> Array:
         """Return the distance from the subspace."""

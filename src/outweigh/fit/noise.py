@@ -259,7 +259,8 @@ def first_look(
     # In units of the noise, where they are at hand, so that no choice of rows depends on the units.
     keys = seen.keys
     if to_read and rows.n_passes is None:
-        keys = samples.project(direction[columns, None])[:, 0]
+        with np.errstate(over="ignore", invalid="ignore"):
+            keys = samples.project(direction[columns, None])[:, 0]
     return Noise(
         rows,
         sample_weight,
@@ -396,7 +397,8 @@ def _with_deviations(
     bulk where outliers make it more. Columns of few values follow no such law: the plain one.
     """
     n, d = float(weight.sum()), scales.size
-    z = np.clip((rows - centre) / scales, -INFINITE, INFINITE)
+    with np.errstate(over="ignore"):
+        z = np.clip((rows - centre) / scales, -INFINITE, INFINITE)
     squared = np.einsum("ij,ij->i", z, z)
     kept = weight * (squared <= pruning_radius_sq(squared, weight, d, tuning))
     share = kept / kept.sum()

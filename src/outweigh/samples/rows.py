@@ -139,9 +139,17 @@ class Rows(ABC):
         """
 
     def counted(self, sample_weight: Array) -> tuple[Rows, Indices]:
-        """Return the rows of positive weight, and which they are."""
+        """Return the rows of positive weight, and which they are, in the order of their values.
+
+        So no answer depends on the order of the table, however many rows tie. Among rows that are
+        too many for a copy those that tie move nothing.
+        """
         indices = np.flatnonzero(sample_weight > 0)
-        return self if indices.size == self.shape[0] else self.part(indices), indices
+        if 8 * indices.size * self.shape[1] <= _COPIED_BYTES:
+            indices = indices[_by_value(self.take(indices), sample_weight[indices])]
+        elif indices.size == self.shape[0]:
+            return self, indices
+        return self.part(indices), indices
 
     def accept(self, accepts: Accepts, origin: Array, weights: Array | None) -> Accepted:
         """Return which rows a rule accepts, and their sums about an origin."""
@@ -186,19 +194,6 @@ class ArrayRows(Rows):
     def take(self, indices: Indices | slice) -> Array:
         """Return some rows."""
         return self.array[indices]
-
-    def counted(self, sample_weight: Array) -> tuple[Rows, Indices]:
-        """Return the rows of positive weight, and which they are, in the order of their values.
-
-        So no answer depends on the order of the table, however many rows tie. Among rows that are
-        too many for a copy those that tie move nothing.
-        """
-        indices = np.flatnonzero(sample_weight > 0)
-        if indices.size * self.array[0].nbytes <= _COPIED_BYTES:
-            indices = indices[_by_value(self.array[indices], sample_weight[indices])]
-        elif indices.size == self.shape[0]:
-            return self, indices
-        return self.part(indices), indices
 
     def part(self, indices: Indices) -> ArrayRows:
         """Return some rows alone."""
