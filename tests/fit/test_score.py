@@ -171,9 +171,7 @@ def elliptical(n: int, grouped: bool) -> tuple[EllipticalScore, Array]:
     inside = Z if basis is None else Z @ basis.T
     scatter = Scatter.of(inside, np.ones(n), 5, shrink=n < 5)
     u = np.eye(inside.shape[1])[0]
-    group = Group(
-        u, 0.0, 1.0, np.inf, np.array([2.0]), np.array([0.5]), np.array([0.2])
-    )
+    group = Group(u, 0.0, 1.0, np.inf, np.array([2.0]), np.array([0.5]), np.array([0.2]))
     standardizer = Standardizer(np.arange(D), np.zeros(D), np.ones(D))
     groups = (group,) if grouped else ()
     cloud = Cloud(columns, marginals, basis, scatter, 7.0, groups)

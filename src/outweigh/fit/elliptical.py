@@ -388,9 +388,7 @@ class _Judge:
 
     # ---- the verdict on groups
 
-    def verdict(
-        self, core: Mask, far: Mask, apart: list[Mask]
-    ) -> tuple[Array, tuple[Group, ...]]:
+    def verdict(self, core: Mask, far: Mask, apart: list[Mask]) -> tuple[Array, tuple[Group, ...]]:
         """Return each row's chance to be of a group that stands apart indeed, and those groups."""
         clean = np.ones(len(far))
         groups: list[Group] = []
@@ -425,7 +423,9 @@ class _Judge:
             )
             y /= length
             law = self.law(scatter.distances(self.Z, bulk), scatter.count, count / self.n)
-            found = two_laws(y[among], self.weight[among], group[among].astype(np.float64), law.freedom)
+            found = two_laws(
+                y[among], self.weight[among], group[among].astype(np.float64), law.freedom
+            )
             if found is None:
                 break
             laws, gain = found

@@ -492,9 +492,7 @@ def _maximised(
     return group
 
 
-def two_laws(
-    y: Array, weight: Array, wrong: Array, freedom: float
-) -> tuple[Group, float] | None:
+def two_laws(y: Array, weight: Array, wrong: Array, freedom: float) -> tuple[Group, float] | None:
     """Fit clean rows and one law of outliers, both of any spread, to rows along a direction.
 
     Parameters
