@@ -189,7 +189,7 @@ class _Judge:
         clean = np.where(far, 0.0, 1.0 - chance)
         # Once groups are gone, rows that they hid show, and some that seemed far do not.
         for _ in range(3):
-            scatter, squared, limit = self.limit(clean)
+            scatter, squared, limit = self.limit(clean, core)
             new = np.where(squared > limit, 0.0, 1.0 - chance)
             if self.removed(new) > self.bound or np.array_equal(new < 0.5, clean < 0.5):
                 break
@@ -244,13 +244,22 @@ class _Judge:
         median = weighted_quantile(squared, self.weight, [0.5 * (1.0 - share)])[0]
         return shape.at_median(float(median))
 
-    def limit(self, clean: Array) -> tuple[Scatter, Array, float]:
+    def limit(self, clean: Array, core: Mask) -> tuple[Scatter, Array, float]:
         """Return scatter, distances and cut under the weights found."""
-        trusted = clean >= 0.5
-        scatter = self.scatter(np.where(trusted, clean * self.weight, 0.0))
-        squared = scatter.distances(self.Z, trusted)
+        inner = self.inner(core, clean >= 0.5)
+        scatter = self.scatter(np.where(inner, clean * self.weight, 0.0))
+        squared = scatter.distances(self.Z, inner)
         law = self.law(squared, scatter.count, self.removed(clean))
         return scatter, squared, law.beyond(self.discovered(law, squared))
+
+    def inner(self, core: Mask, trusted: Mask) -> Mask:
+        """Return the rows trusted that are nearest to the core: what others are measured by.
+
+        The farthest may be outliers that the rest hides; counted, they would hide one another.
+        """
+        core = core & trusted
+        squared = self.scatter(self.weight * core).distances(self.Z, core)
+        return self.nearest(squared, trusted, self.tuning.inner * float(self.weight[trusted].sum()))
 
     def discovered(self, law: RadialLaw, squared: Array) -> float:
         """Return the probability beyond which clean rows are taken for far ones.
@@ -261,7 +270,8 @@ class _Judge:
         """
         chance = law.exceeded(squared)
         order = np.argsort(chance, kind="stable")
-        levels = np.maximum(self.level, 0.01 * np.cumsum(self.weight[order]) / self.n)
+        levels = np.cumsum(self.weight[order]) / self.n
+        levels = np.maximum(self.level, self.tuning.false_discoveries * levels)
         far = np.flatnonzero(chance[order] <= levels)
         return max(float(levels[far[-1]]) if far.size else self.level, self.parting)
 
@@ -352,11 +362,14 @@ class _Judge:
                 return np.zeros(len(core), dtype=np.bool_)
             if step > 0 and np.array_equal(new, far):
                 break
-            far, kept = new, ~new
+            far, kept = new, self.inner(core, ~new)
         scatter = self.scatter(self.weight * core)
         squared = scatter.distances(self.Z, core)
         law = self.law(squared, scatter.count, max(share, float(self.weight[apart].sum() / self.n)))
-        many = share > max(0.02, self.tuning.few_far / self.n) and (far & ~apart).any()
+        many = (
+            share > max(self.tuning.few_far_share, self.tuning.few_far / self.n)
+            and (far & ~apart).any()
+        )
         beyond = far & ~apart if many else self.more_than_expected(squared, law, ~apart)
         if not many and self.weight[beyond].sum() <= self.tuning.few_far:
             return far
@@ -364,13 +377,14 @@ class _Judge:
         group = second_group(squared[left], self.weight[left], beyond[left], law, self.d)
         logs, minor = np.log(squared[left] + _TINY), squared[left] > group.parting
         parted = valley(logs, self.weight[left], minor) <= self.tuning.valley
-        if parted and group.gain >= 1.5 * np.log(self.n):
+        worth = group.gain >= 1.5 * np.log(self.n)
+        if parted and worth:
             # Cut where a row is as likely of the group as of the bulk.
             self.parting = float(law.exceeded(np.array(group.parting)))
             return np.asarray(far | (squared > law.beyond(max(self.level, self.parting))))
-        # Three parameters more (Akaike). A bulk that is not Gaussian need not be elliptical either:
-        # its far rows count only if they stand apart.
-        if not many or (self.gaussian and group.gain >= 3.0):
+        # A bulk that is not Gaussian need not be elliptical either: its far rows count only if they
+        # stand apart.
+        if not many or (self.gaussian and worth):
             return far
         self.shape, self.gaussian = group.alone, False
         return np.asarray(squared > group.alone.beyond(self.level))
