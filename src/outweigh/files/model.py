@@ -40,7 +40,7 @@ from outweigh.files.archive import TooLarge, array_in, check_members, read_membe
 from outweigh.files.writing import write_file
 from outweigh.fit.certificate import Certificate, Moreau
 from outweigh.fit.distances import Distances, DistanceScore
-from outweigh.fit.elliptical import Cloud, SecondGroup
+from outweigh.fit.elliptical import Cloud
 from outweigh.fit.marginals import Marginals
 from outweigh.fit.noise import Standardizer
 from outweigh.fit.posterior import Group
@@ -79,7 +79,7 @@ _OPTIONAL = "feature_names_in_:d n_passes_: weights_:n covariance_:dd"
 RECORDS: tuple[Any, ...] = (
     *(Certificate, Moreau, NoiseFloor, Iterate, Group, Form),
     *(RowScore, DistanceScore, Distances, Standardizer),
-    *(EllipticalScore, Cloud, SecondGroup, Marginals, Scatter),
+    *(EllipticalScore, Cloud, Marginals, Scatter),
 )
 
 
