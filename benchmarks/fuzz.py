@@ -371,6 +371,8 @@ def _estimator(rng: Generator, case: Case) -> Any:
     for name, value in WRONG:
         if name in options and options[name] is value:
             case.wrong.append(name)
+    if options.get("subsample", 10) is None and options.get("random_state") is not None:
+        case.wrong.append("random_state")
     if options.get("subsample") is not None:
         # It may be too small for the components, or constant.
         case.extreme = True
@@ -684,6 +686,9 @@ def _compare(
         low, high = sorted((est.objective_, other.objective_))
         _require(high < 2.0 * low + 1.0, f"{what}: ends at {high:.3g} instead of {low:.3g}")
         return
+    if np.count_nonzero(case.weight) <= 5:
+        # The fit has warned that so few rows tell nothing: two of them are alike but for rounding.
+        return
     n = len(case.values)
     if what.startswith("rows repeated"):
         mine, theirs = est.weights_, np.where(times > 0, other.weights_[order] * times, 0.0)
@@ -700,11 +705,12 @@ def _compare(
         # Sparse components after the first begin from what it leaves, where columns may tie.
         count = len(est.components_) if isinstance(est, RobustPCA) else 1
         moved = (other.explained_variance_ - est.explained_variance_)[:count]
-        moved = np.abs(moved) / _spread(case).max() ** 2
+        # In the units of X or of the scale; of rows that do not vary rounding is left.
+        size = max(
+            est.explained_variance_[0], (TOLERANCE * min(unit.max(), _spread(case).max())) ** 2
+        )
+        moved = np.abs(moved) / size
         _require(moved.max() < 100.0 * TOLERANCE, f"{what}: variances move by {moved.max():.2g}")
-    if np.count_nonzero(case.weight) <= 5:
-        # The fit has warned that so few rows tell nothing; their scores are those of rounding.
-        return
     # Where clean rows lie in a subspace, how far out others are is a matter of rounding.
     scores = np.maximum(est.score_samples(case.values), -FARTHEST)
     others = np.maximum(other.score_samples(case.values * units + shift), -FARTHEST)

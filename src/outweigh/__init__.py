@@ -15,7 +15,6 @@ if TYPE_CHECKING:
         RobustSparsePCA,
     )
     from outweigh.files.model import load_model, save_model
-    from outweigh.report import write_report
 
 __version__ = version_of("outweigh")
 
@@ -30,7 +29,6 @@ __all__ = [
     "load_model",
     "save_model",
     "stability",
-    "write_report",
 ]
 
 
@@ -41,7 +39,7 @@ def __getattr__(name: str) -> Any:
     """
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    homes = {"load_model": "files.model", "save_model": "files.model", "write_report": "report"}
+    homes = {"load_model": "files.model", "save_model": "files.model"}
     return getattr(import_module(f"outweigh.{homes.get(name, 'estimators')}"), name)
 
 

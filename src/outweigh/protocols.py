@@ -144,10 +144,6 @@ class Samples(Protocol):
         """Return the samples with zeros in some rows, whose weights are zero from now on."""
         ...
 
-    def take_rows(self, rows: Indices) -> Samples:
-        """Return some rows alone, huge values clipped."""
-        ...
-
     def squared_distances(self, centre: Array, near: tuple[float, Array] | None = None) -> Array:
         """Return |x_i - centre|^2 for every row.
 
@@ -161,8 +157,8 @@ class Samples(Protocol):
         """Return the same rows with every column divided by its factor."""
         ...
 
-    def variances(self, weights: Array, columns: Indices | None = None) -> Array:
-        """Return the weighted variance of each column, or of the named ones."""
+    def variances(self, weights: Array) -> Array:
+        """Return the weighted variance of each column."""
         ...
 
     def typical_kurtosis(self, weights: Array) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 from sklearn.ensemble import IsolationForest
 from sklearn.exceptions import NotFittedError
 
@@ -14,6 +15,7 @@ from outweigh import (
     RobustSparseMean,
     RobustSparsePCA,
 )
+from tests.reference.correlated import correlated
 
 EVERY = (RobustMean, RobustSparseMean, RobustPCA, RobustSparsePCA)
 COMPONENTS = (RobustPCA, RobustSparsePCA)
@@ -129,3 +131,61 @@ def test_weights_of_a_sample_count_as_rows_by_their_own_size(kind: type) -> None
     est = kind(subsample=20, random_state=1).fit(X, sample_weight=weight)
     assert 0 not in est.subsample_
     assert np.isfinite(est.score_samples(X)).all()
+
+
+@pytest.mark.parametrize("kind", EVERY)
+@pytest.mark.parametrize("sparse", [False, True])
+def test_rows_that_tie_are_not_told_apart_by_their_order(kind: type, sparse: bool) -> None:
+    """Lattice rows, among which many distances are equal: the same answer to the last bit."""
+    if sparse and kind in COMPONENTS:
+        pytest.skip("components need dense rows")
+    rng = np.random.default_rng(0)
+    X = rng.integers(-3, 4, (18, 24)).astype(float)
+    X[0] = 20.0 * rng.standard_normal(24)
+    weight, order = rng.integers(0, 3, 18), rng.permutation(18)
+    as_given = csr_array if sparse else np.asarray
+    est = kind().fit(as_given(X), sample_weight=weight)
+    other = kind().fit(as_given(X[order]), sample_weight=weight[order])
+    np.testing.assert_array_equal(other.weights_, est.weights_[order])
+    assert other.offset_ == est.offset_
+
+
+@pytest.mark.parametrize("kind", [RobustMean, RobustSparseMean])
+@pytest.mark.parametrize("share", [0.05, 0.1, 0.3])
+def test_exactly_the_given_share_of_correlated_rows_is_flagged(kind: type, share: float) -> None:
+    X = correlated(200, 6)
+    est = kind(contamination=share).fit(X)
+    assert est.certificate_.noise == "elliptical"
+    assert np.sum(est.predict(X) == -1) == 200 * share
+
+
+@pytest.mark.filterwarnings("ignore:3 of 3 features are constant")
+@pytest.mark.parametrize("kind", [RobustMean, RobustSparseMean])
+def test_what_is_unlike_rows_that_are_all_equal_scores_low_and_finite(kind: type) -> None:
+    est = kind().fit(np.full((30, 3), 7.5))
+    scores = est.score_samples(np.array([[7.5, 7.5, 7.5], [0.0, 1.0, 1e6]]))
+    assert np.isfinite(scores).all()
+    assert scores[1] < est.offset_ <= scores[0]
+
+
+def test_columns_of_large_and_small_numbers_have_a_covariance_beside_a_known_one() -> None:
+    """Rows of rank one, in columns that a known covariance mixes: no variance below zero."""
+    units = np.geomspace(1e-4, 1e4, 12)
+    X = np.random.default_rng(0).standard_normal((40, 1)) * units + 3.0
+    found = RobustMean(covariance=np.eye(12) + 0.5, max_iter=1).fit(X).covariance_
+    least = np.linalg.eigvalsh(found / units / units[:, None]).min()
+    assert least > -1e-9
+
+
+def test_rows_that_all_are_far_from_one_heavy_row_have_components() -> None:
+    rng = np.random.default_rng(0)
+    X, weight = rng.standard_normal((15, 16)), np.full(15, 1e-9)
+    weight[3] = 1e9
+    est = RobustPCA(1, contamination=0.3, covariance=np.eye(16) * 1e-4).fit(X, sample_weight=weight)
+    np.testing.assert_allclose(np.linalg.norm(est.components_), 1.0)
+
+
+def test_numbers_of_the_least_and_the_largest_size_in_one_table_raise_no_warning() -> None:
+    X = np.random.default_rng(0).standard_normal((12, 3)) * 1e-100
+    X[0] = 1e300
+    assert np.isfinite(RobustMean().fit(X).location_).all()

@@ -190,6 +190,11 @@ def test_none_searches_all_rows() -> None:
     assert RobustMean(subsample=None).fit(X).subsample_ is None
 
 
+def test_a_random_state_that_draws_nothing_is_refused() -> None:
+    with pytest.raises(ValueError, match="random_state has no effect with subsample=None"):
+        RobustMean(subsample=None, random_state=0).fit(np.eye(20))
+
+
 @pytest.mark.parametrize("bad", [9, 1, 0, -5, 1.5, "all"])
 def test_other_sizes_are_refused_by_name(bad: object) -> None:
     with pytest.raises(ValueError, match="subsample"):

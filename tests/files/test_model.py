@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import pickle
@@ -11,6 +12,7 @@ import tracemalloc
 import zipfile
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -105,36 +107,35 @@ def test_there_is_no_pickle_inside() -> None:
             np.load(io.BytesIO(archive.read(name)), allow_pickle=False)
 
 
-def rewritten(change: dict[str, bytes | None]) -> io.BytesIO:
+def rewritten(change: dict[str, bytes | None], name: str = "RobustMean") -> io.BytesIO:
     """A copy of a model with some members replaced or left out."""
     copy = io.BytesIO()
-    with zipfile.ZipFile(io.BytesIO(stored())) as old, zipfile.ZipFile(copy, "w") as new:
-        for name in old.namelist():
-            data = change.get(name, old.read(name))
+    with zipfile.ZipFile(io.BytesIO(stored(name))) as old, zipfile.ZipFile(copy, "w") as new:
+        for member in old.namelist():
+            data = change.get(member, old.read(member))
             if data is not None:
-                new.writestr(name, data)
+                new.writestr(member, data)
     copy.seek(0)
     return copy
 
 
-def with_json(**changes: object) -> io.BytesIO:
-    import hashlib
-
-    with zipfile.ZipFile(io.BytesIO(stored())) as archive:
-        model = {**json.loads(archive.read("model.json")), **changes}
-    text = json.dumps(model).encode()
-    return rewritten({"model.json": text, "checksum": hashlib.sha256(text).hexdigest().encode()})
+def content(name: str = "RobustMean") -> dict[str, Any]:
+    with zipfile.ZipFile(io.BytesIO(stored(name))) as archive:
+        return dict(json.loads(archive.read("model.json")))
 
 
-def with_state(**changes: object) -> io.BytesIO:
-    with zipfile.ZipFile(io.BytesIO(stored())) as archive:
-        state = json.loads(archive.read("model.json"))["state"]
-    return with_json(state={**state, **changes})
+def with_json(name: str = "RobustMean", **changes: object) -> io.BytesIO:
+    text = json.dumps({**content(name), **changes}).encode()
+    digest = hashlib.sha256(text).hexdigest().encode()
+    return rewritten({"model.json": text, "checksum": digest}, name)
+
+
+def with_state(name: str = "RobustMean", **changes: object) -> io.BytesIO:
+    return with_json(name, state={**content(name)["state"], **changes})
 
 
 def with_certificate(**changes: object) -> io.BytesIO:
-    with zipfile.ZipFile(io.BytesIO(stored())) as archive:
-        certificate = json.loads(archive.read("model.json"))["state"]["certificate_"]
+    certificate = content()["state"]["certificate_"]
     return with_state(certificate_={**certificate, "fields": {**certificate["fields"], **changes}})
 
 
@@ -172,7 +173,7 @@ REFUSED = {
     "format": (lambda: with_json(format="other"), "is not an outweigh model"),
     "schema": (lambda: with_json(schema=99), "was written in schema 99"),
     "class": (lambda: with_json(estimator="os.system"), "was not written by outweigh"),
-    "offset": (lambda: with_state(offset_=float("nan")), "scores that are not finite"),
+    "offset": (lambda: with_state(offset_=float("-inf")), "offset_ is -inf"),
     "offset of another kind": (lambda: with_state(offset_="low"), "is damaged"),
     "no score": (lambda: with_state(_score=None), "is damaged"),
     "a list": (lambda: with_state(offset_=[1.0, 2.0]), "never written"),
@@ -201,6 +202,32 @@ def test_a_damaged_or_foreign_file_is_refused_with_a_reason(case: str) -> None:
     make, reason = REFUSED[case]
     with pytest.raises(ModelFileError, match=reason):
         load_model(make())
+
+
+@pytest.mark.parametrize("bad", ["a word", float("nan")])
+@every_estimator
+def test_no_attribute_takes_what_is_no_number_for_one(name: str, bad: object) -> None:
+    for key in content(name)["state"]:
+        with pytest.raises(ModelFileError, match="is damaged"):
+            load_model(with_state(name, **{key: bad}))
+
+
+# Those that a fit may not have: of missing values, of a sample.
+ABSENT = {"subsample_", "_weights_of_sample", "_medians"}
+
+
+@every_estimator
+def test_no_attribute_may_be_missing_but_those_that_a_fit_may_not_have(name: str) -> None:
+    for key in set(content(name)["state"]) - ABSENT:
+        with pytest.raises(ModelFileError, match="is damaged"):
+            load_model(with_state(name, **{key: None}))
+
+
+@every_estimator
+def test_parameters_are_those_that_a_fit_would_take(name: str) -> None:
+    for key in content(name)["parameters"]:
+        with pytest.raises(ModelFileError, match=f"The '{key}' parameter of"):
+            load_model(with_json(name, parameters={key: -5.5}))
 
 
 def test_a_missing_file_and_a_folder_are_refused(tmp_path: Path) -> None:
@@ -258,12 +285,9 @@ def test_a_model_that_holds_more_than_allowed_is_refused_before_it_is_read() -> 
 
 def with_array(array: Array, **entry: object) -> io.BytesIO:
     """A model whose first array is another one; its entry is right where it is not given."""
-    import hashlib
-
     file = io.BytesIO()
     np.save(file, array)
-    with zipfile.ZipFile(io.BytesIO(stored())) as archive:
-        model = json.loads(archive.read("model.json"))
+    model = content()
     right = {
         "dtype": array.dtype.str,
         "shape": list(array.shape),

@@ -15,7 +15,14 @@ from scipy.stats import binom, norm
 from scipy.stats import t as student
 
 from outweigh.fit.columns import weighted_quantile
-from outweigh.fit.posterior import Group, _laws, _maximised, groups_apart, groups_spread
+from outweigh.fit.posterior import (
+    Group,
+    _laws,
+    _maximised,
+    groups_apart,
+    groups_spread,
+    two_laws,
+)
 from outweigh.fit.road import fit
 from outweigh.fit.task import Settings, Task
 from outweigh.optimise.capped_simplex import CappedSimplex
@@ -401,3 +408,17 @@ def test_a_weighted_quantile_is_that_of_repeated_values(values: Array, data: st.
     found = weighted_quantile(values, repeats.astype(float), levels)
     expected = np.quantile(np.repeat(values, repeats), levels, method="inverted_cdf")
     np.testing.assert_array_equal(found, expected)
+
+
+def test_two_laws_have_the_shares_and_centres_of_the_rows() -> None:
+    rng = np.random.default_rng(1)
+    y = np.concatenate([rng.normal(size=900), rng.normal(6.0, 0.3, size=100)])
+    found = two_laws(y, np.ones(1000), (y > 4.0).astype(float), np.inf)
+    assert found is not None
+    group, gain = found
+    assert group.shares == pytest.approx(0.1, abs=0.01)
+    assert (group.centres[0], group.spreads[0]) == pytest.approx((6.0, 0.3), abs=0.1)
+    both = 0.9 * norm.pdf(y) + 0.1 * norm.pdf(y, 6.0, 0.3)
+    assert gain == pytest.approx(np.log(both / norm.pdf(y, y.mean(), y.std())).sum(), abs=5.0)
+    moved = group.moved(np.ones(1), 2.0)
+    np.testing.assert_allclose(moved.wrong(y + 2.0), group.wrong(y), atol=1e-12)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from outweigh.fit.elliptical import Cloud, SecondGroup
+from outweigh.fit.elliptical import Cloud
 from outweigh.fit.marginals import Marginals
 from outweigh.fit.noise import Noise, Standardizer, first_look
 from outweigh.fit.posterior import Group
@@ -171,7 +171,7 @@ def elliptical(n: int, grouped: bool) -> tuple[EllipticalScore, Array]:
     inside = Z if basis is None else Z @ basis.T
     scatter = Scatter.of(inside, np.ones(n), 5, shrink=n < 5)
     u = np.eye(inside.shape[1])[0]
-    group = SecondGroup(u, (0.0, 1.0), (2.0, 0.5), 0.2, 1e6, 9.0)
+    group = Group(u, 0.0, 1.0, np.inf, np.array([2.0]), np.array([0.5]), np.array([0.2]))
     standardizer = Standardizer(np.arange(D), np.zeros(D), np.ones(D))
     groups = (group,) if grouped else ()
     cloud = Cloud(columns, marginals, basis, scatter, 7.0, groups)
@@ -197,8 +197,7 @@ def test_a_score_of_correlated_rows_is_what_speaks_most_against_them(n: int, gro
             beyond, z = float(z @ z - inside @ inside), inside
         y = z - S.mean
         squared = y @ P @ y + (beyond if beyond > 1e-8 else 0.0) / S.outside
-        log_odds = float(cloud.groups[0].log_odds(z[:1])[0]) if grouped else -np.inf
-        chance = sigmoid(log_odds)
+        chance = float(cloud.groups[0].wrong(z[:1])[0]) if grouped else 0.0
         assert found == pytest.approx(-max(squared / 7.0, 2.0 * chance), rel=1e-6)
         far = found < -1.0 and chance < 0.5
         assert chance_of_clean == pytest.approx(0.0 if far else 1.0 - chance, abs=1e-9)

@@ -82,6 +82,15 @@ def test_concentration_steps_never_raise_the_volume() -> None:
     assert np.all(np.diff(volumes) <= 1e-9)
 
 
+def test_the_starts_do_not_depend_on_the_order_of_rows() -> None:
+    problem = coloured(60)
+    order = np.random.default_rng(1).permutation(N)
+    samples = DenseSamples(problem.samples.project(np.eye(6))[order])
+    shuffled = problem.with_objective(MomentObjective(samples, KyFan(2), True, 0.0))
+    expected = least_volume(problem, np.eye(6), 0.3)[0][order]
+    np.testing.assert_allclose(least_volume(shuffled, np.eye(6), 0.3)[0], expected, atol=1e-12)
+
+
 def test_directions_are_the_axes_and_all_diagonals_between_two() -> None:
     assert len(start_directions(4)) == 4 + 2 * 6
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from outweigh.forms import Form
 from outweigh.optimise import Backtracking, Constant, Polyak, ProjectedSubgradient, descend
 from outweigh.optimise.capped_simplex import CappedSimplex
-from outweigh.optimise.descent import Iterate
+from outweigh.optimise.descent import Iterate, _rounded
 from outweigh.protocols import Evaluation, Status
 
 Array = NDArray[np.float64]
@@ -193,3 +193,10 @@ def test_a_vanishing_gradient_is_stationary(rule: object) -> None:
             return Evaluation(found.value, np.full(3, 2.0), found.value, found.form, found.drift)
 
     assert run(Flat([1.0]), rule=rule).status is Status.STATIONARY
+
+
+@pytest.mark.parametrize("size", [1.0, 1e-300, 5e-324, 0.0])
+def test_a_subgradient_is_rounded_to_nine_digits_of_its_largest_entry(size: float) -> None:
+    g = size * np.array([1.0, 1.0 / 3.0, -1e-12])
+    np.testing.assert_allclose(_rounded(g), g, rtol=0.0, atol=2e-9 * size)
+    assert size < 1.0 or _rounded(g)[2] == 0.0

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse
 
-from outweigh import RobustMean, RobustSparseMean, write_report
+from outweigh import RobustMean, RobustPCA, RobustSparseMean
 from outweigh.estimators.base import RobustEstimator
 from outweigh.report import Fitted, build_fit_report
 
@@ -111,28 +112,39 @@ def correlated_table() -> pd.DataFrame:
     return pd.DataFrame(X, index=[f"r{i}" for i in range(300)]).add_prefix("c")
 
 
-@pytest.mark.parametrize("kind", ["frame", "array", "holes"])
+@pytest.mark.parametrize("kind", ["frame", "array", "holes", "masked"])
 def test_a_page_is_written_from_python(kind: str, tmp_path: Path) -> None:
     X = correlated_table()
-    if kind == "holes":
+    incomplete = kind in ("holes", "masked")
+    if incomplete:
         X.iloc[20, 1] = np.nan
-    rows = X if kind == "frame" else X.to_numpy()
-    est = RobustMean(missing="median" if kind == "holes" else None).fit(rows)
-    path = write_report(est, rows, tmp_path / "page.html")
+    rows: Any = X if kind == "frame" else X.to_numpy()
+    if kind == "masked":
+        rows = np.ma.masked_array(np.nan_to_num(rows, nan=1e9), np.isnan(rows))
+    est = RobustMean(missing="median" if incomplete else None).fit(rows)
+    path = est.report(rows, tmp_path / "page.html")
     page = Path(path).read_text(encoding="utf-8")
     assert (">r11<" in page) == (kind == "frame")
     assert "Distrusted rows over the trusted ones" in page
     assert "The weightiest column against the one that it goes with most" in page
     assert "by the others" in page
+    assert "1e+09" not in page
+
+
+def test_a_page_of_components_is_written_from_python(tmp_path: Path) -> None:
+    X = correlated_table()
+    page = Path(RobustPCA(2).fit(X).report(X, tmp_path / "page.html")).read_text(encoding="utf-8")
+    assert "Outlier map" in page
+    assert ">r11<" in page
 
 
 def test_a_page_needs_the_rows_of_the_fit(tmp_path: Path) -> None:
     X = correlated_table()
     est = RobustMean().fit(X)
     with pytest.raises(ValueError, match="X must hold the 300 rows of the fit; got 10"):
-        write_report(est, X[:10], tmp_path / "page.html")
+        est.report(X[:10], tmp_path / "page.html")
     with pytest.raises(TypeError, match="not sparse"):
-        write_report(est, scipy.sparse.csr_array(X.to_numpy()), tmp_path / "page.html")
+        est.report(scipy.sparse.csr_array(X.to_numpy()), tmp_path / "page.html")
 
 
 def test_long_lists_are_folded() -> None:

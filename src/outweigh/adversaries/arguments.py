@@ -6,7 +6,7 @@ import functools
 import inspect
 from collections.abc import Callable
 from numbers import Integral, Real
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -31,21 +31,9 @@ class Shape(NamedTuple):
     n_outliers: int
 
 
-class Adversary(Protocol):
-    """A function that draws contaminated data; its options, keywords only, are its own."""
-
-    __name__: str
-
-    def __call__(
-        self,
-        n_samples: int,
-        n_features: int,
-        n_nonzero: int,
-        contamination: float,
-        random_state: RandomState = None,
-        **options: Any,
-    ) -> Sample:
-        """Draw a sample; see :func:`outweigh.adversaries.make` for what the arguments are."""
+Adversary = Callable[..., Sample]
+"""A function that draws contaminated data: it takes the five arguments of
+:func:`outweigh.adversaries.make` that follow the name, and keyword options of its own."""
 
 
 def adversary(attack: Callable[..., Sample]) -> Adversary:

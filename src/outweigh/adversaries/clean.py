@@ -55,3 +55,11 @@ def sparse_shift(rng: Generator, shape: Shape, size: float) -> FloatArray:
     support = choose_support(rng, shape.n_features, shape.n_nonzero)
     shift[support] = size * random_signs(rng, support.size)
     return shift
+
+
+def uniform_ball(rng: Generator, n_rows: int, n_features: int, radius: float) -> FloatArray:
+    """Draw points uniform in a ball about zero."""
+    ball = rng.standard_normal((n_rows, n_features))
+    ball /= np.linalg.norm(ball, axis=1, keepdims=True)
+    ball *= radius * rng.random((n_rows, 1)) ** (1.0 / n_features)
+    return ball

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.random import Generator
 
 from outweigh.adversaries.arguments import Shape, adversary, check_between, check_count
-from outweigh.adversaries.clean import draw_clean, sparse_shift
+from outweigh.adversaries.clean import draw_clean, sparse_shift, uniform_ball
 from outweigh.adversaries.inliers import draw_noise
 from outweigh.adversaries.sample import Sample
 
@@ -42,9 +42,7 @@ def tight_cluster(
     check_between("radius", radius)
     case = draw_clean(rng, shape, inliers)
     centre = case.mean + sparse_shift(rng, shape, shift)
-    ball = rng.standard_normal((shape.n_outliers, shape.n_features))
-    ball /= np.linalg.norm(ball, axis=1, keepdims=True)
-    ball *= radius * rng.random((len(ball), 1)) ** (1.0 / shape.n_features)
+    ball = uniform_ball(rng, shape.n_outliers, shape.n_features, radius)
     return case.replace_outliers(centre + ball)
 
 

@@ -22,6 +22,7 @@ from outweigh.adversaries.arguments import (
     choose_support,
     random_signs,
 )
+from outweigh.adversaries.clean import uniform_ball
 from outweigh.adversaries.inliers import draw_noise
 from outweigh.adversaries.sample import BoolArray, FloatArray, Sample
 
@@ -88,9 +89,9 @@ def spiked_mixture(
     if outlier_norm == "unit":
         wrong /= np.sqrt(shape.n_nonzero)
 
-    X, kept = _draw_spiked(rng, shape, components, heights, inliers)
-    _add_spikes(rng, X, ~kept, np.sqrt(outlier_height) * wrong, inliers)
-    return Sample(X, kept, components, heights)
+    sample = _draw_spiked(rng, shape, components, heights, inliers)
+    _add_spikes(rng, sample.X, ~sample.inliers, np.sqrt(outlier_height) * wrong, inliers)
+    return sample
 
 
 @adversary
@@ -154,11 +155,10 @@ def spike_and_cluster(
     away = choose_support(rng, shape.n_features, shape.n_nonzero, np.flatnonzero(components[0]))
     centre[away] = distance / np.sqrt(shape.n_nonzero)
 
-    X, kept = _draw_spiked(rng, shape, components, heights, inliers)
-    ball = rng.standard_normal((shape.n_outliers, shape.n_features))
-    ball *= radius / np.linalg.norm(ball, axis=1, keepdims=True)
-    X[~kept] = centre + ball * rng.random((len(ball), 1)) ** (1.0 / shape.n_features)
-    return Sample(X, kept, components, heights)
+    sample = _draw_spiked(rng, shape, components, heights, inliers)
+    ball = uniform_ball(rng, shape.n_outliers, shape.n_features, radius)
+    sample.X[~sample.inliers] = centre + ball
+    return sample
 
 
 @adversary
@@ -199,19 +199,19 @@ def dense_spike(
     wrong = np.zeros((1, shape.n_features))
     wrong[0, choose_support(rng, shape.n_features, width, support)] = 1.0 / np.sqrt(width)
 
-    X, kept = _draw_spiked(rng, shape, component, heights, inliers)
-    _add_spikes(rng, X, ~kept, np.sqrt(outlier_height) * wrong, inliers)
-    return Sample(X, kept, component, heights)
+    sample = _draw_spiked(rng, shape, component, heights, inliers)
+    _add_spikes(rng, sample.X, ~sample.inliers, np.sqrt(outlier_height) * wrong, inliers)
+    return sample
 
 
 def _draw_spiked(
     rng: Generator, shape: Shape, components: FloatArray, heights: FloatArray, inliers: str
-) -> tuple[FloatArray, BoolArray]:
+) -> Sample:
     """Draw noise, choose the rows that stay genuine, and give those the spikes of the truth."""
     X = draw_noise(inliers, rng, shape[:2])
     kept = choose_rows(rng, shape)
     _add_spikes(rng, X, kept, np.sqrt(heights)[:, None] * components, inliers)
-    return X, kept
+    return Sample(X, kept, components, heights)
 
 
 def _add_spikes(

@@ -49,7 +49,6 @@ class AgnosticMean(MeanBaseline):
     True
     """
 
-    n_nonzero: int | None = None
     contamination: float = 0.1
 
     def _find(self, X: FloatArray, n_nonzero: int) -> Found:

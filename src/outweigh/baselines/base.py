@@ -139,8 +139,11 @@ class Baseline(BaseEstimator):
         return self
 
 
+@dataclass(eq=False, repr=False)
 class MeanBaseline(Baseline):
     """A baseline for means; ``fit`` sets ``location_`` and ``support_``."""
+
+    n_nonzero: int | None = None
 
     def _named(self, estimate: FloatArray, n_nonzero: int) -> dict[str, Any]:
         support = top_k_indices(estimate, n_nonzero)

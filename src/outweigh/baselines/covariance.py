@@ -47,7 +47,6 @@ class MinCovDetMean(MeanBaseline):
     False
     """
 
-    n_nonzero: int | None = None
     support_fraction: float | None = None
     random_state: int | None = 0
 

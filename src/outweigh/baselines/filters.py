@@ -81,7 +81,6 @@ class FilterSparseMean(MeanBaseline):
     True
     """
 
-    n_nonzero: int | None = None
     contamination: float = 0.1
     quadratic: bool = True
     failure_probability: float = 0.2
@@ -160,7 +159,6 @@ class FilterMean(MeanBaseline):
     True
     """
 
-    n_nonzero: int | None = None
     contamination: float = 0.1
     failure_probability: float = 0.2
     false_discovery_rate: float = 0.1

@@ -9,7 +9,6 @@ import numpy as np
 from outweigh.baselines.base import FloatArray, Found, MeanBaseline, Oracle
 
 
-@dataclass(eq=False, repr=False)
 class OracleMean(Oracle, MeanBaseline):
     """The mean of the genuine rows, for whoever knows which they are.
 
@@ -36,13 +35,10 @@ class OracleMean(Oracle, MeanBaseline):
     array([0., 2.])
     """
 
-    n_nonzero: int | None = None
-
     def _find(self, X: FloatArray, n_nonzero: int) -> Found:
         return Found(X.mean(axis=0))
 
 
-@dataclass(eq=False, repr=False)
 class EmpiricalMean(MeanBaseline):
     """The plain mean of all rows.
 
@@ -65,13 +61,10 @@ class EmpiricalMean(MeanBaseline):
     array([0., 2.])
     """
 
-    n_nonzero: int | None = None
-
     def _find(self, X: FloatArray, n_nonzero: int) -> Found:
         return Found(X.mean(axis=0))
 
 
-@dataclass(eq=False, repr=False)
 class CoordinatewiseMedian(MeanBaseline):
     """The median of each feature.
 
@@ -94,8 +87,6 @@ class CoordinatewiseMedian(MeanBaseline):
     >>> CoordinatewiseMedian().fit([[0.0, 1.0], [1.0, 3.0], [90.0, 2.0]]).location_
     array([1., 2.])
     """
-
-    n_nonzero: int | None = None
 
     def _find(self, X: FloatArray, n_nonzero: int) -> Found:
         return Found(np.median(X, axis=0))
@@ -127,7 +118,6 @@ class TrimmedMean(MeanBaseline):
     array([1.5])
     """
 
-    n_nonzero: int | None = None
     contamination: float = 0.1
 
     def _find(self, X: FloatArray, n_nonzero: int) -> Found:
@@ -169,7 +159,6 @@ class GeometricMedian(MeanBaseline):
     array([0.5, 0.5])
     """
 
-    n_nonzero: int | None = None
     max_iter: int = 200
     tol: float = 1e-8
 

@@ -5,7 +5,7 @@ Both assume unit noise and a known contamination, and a step costs a covariance,
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Self
 
 import numpy as np
@@ -22,7 +22,26 @@ __all__ = ["SparseComponentsDescent", "SparseGradientDescent"]
 
 
 @dataclass(eq=False, repr=False)
-class SparseGradientDescent(BaseEstimator):
+class _PaperDescent(BaseEstimator):
+    """What both have in common: their parameters, and the descent."""
+
+    n_nonzero: int | None
+    _: KW_ONLY
+    contamination: float
+    solver: str = "backtracking"
+    max_iter: int = 200
+
+    def _descended(self, rows: np.ndarray, task: Task) -> Fit:
+        if self.n_nonzero is not None:
+            task = replace(task, n_nonzero=(self.n_nonzero,))
+        settings = Settings(self.contamination, None, None, "paper", self.max_iter)
+        ones = np.ones(len(rows))
+        found = fit_paper(ArrayRows(rows), ones, task, settings, steps=self.solver)
+        self.n_iter_: int = len(found.found.trace)
+        return found
+
+
+class SparseGradientDescent(_PaperDescent):
     """Algorithm 1 as the paper states it: a stationary point on all features, then the k largest.
 
     Parameters
@@ -52,26 +71,16 @@ class SparseGradientDescent(BaseEstimator):
     (30,)
     """
 
-    n_nonzero: int | None
-    _: KW_ONLY
-    contamination: float
-    solver: str = "backtracking"
-    max_iter: int = 200
-
     def fit(self, X: ArrayLike, y: object = None) -> Self:
         """Estimate the mean of X."""
         rows = np.asarray(X, dtype=np.float64)
-        task = Task(n_nonzero=None if self.n_nonzero is None else (self.n_nonzero,))
-        found = _descended(rows, task, self.contamination, self.solver, self.max_iter)
-        mean = np.asarray(found.weights @ rows)
+        mean = np.asarray(self._descended(rows, Task()).weights @ rows)
         kept = mean if self.n_nonzero is None else hard_threshold(mean, self.n_nonzero)
         self.location_: np.ndarray = kept
-        self.n_iter_: int = len(found.found.trace)
         return self
 
 
-@dataclass(eq=False, repr=False)
-class SparseComponentsDescent(BaseEstimator):
+class SparseComponentsDescent(_PaperDescent):
     """Algorithm 2 as the paper states it: a stationary point, then the component read off there.
 
     Second moments are about zero.
@@ -101,22 +110,9 @@ class SparseComponentsDescent(BaseEstimator):
     (1, 30)
     """
 
-    n_nonzero: int | None
-    _: KW_ONLY
-    contamination: float
-    solver: str = "backtracking"
-    max_iter: int = 200
-
     def fit(self, X: ArrayLike, y: object = None) -> Self:
         """Estimate the leading component of X."""
         rows = np.asarray(X, dtype=np.float64)
-        task = Task(1, None if self.n_nonzero is None else (self.n_nonzero,), centred=False)
-        found = _descended(rows, task, self.contamination, self.solver, self.max_iter)
+        found = self._descended(rows, Task(1, centred=False))
         self.components_: np.ndarray = found.components.T
-        self.n_iter_: int = len(found.found.trace)
         return self
-
-
-def _descended(rows: np.ndarray, task: Task, contamination: float, steps: str, budget: int) -> Fit:
-    settings = Settings(contamination, None, None, "paper", budget)
-    return fit_paper(ArrayRows(rows), np.ones(len(rows)), task, settings, steps=steps)

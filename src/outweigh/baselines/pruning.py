@@ -46,7 +46,6 @@ class NaivePruning(MeanBaseline):
     array([ True,  True,  True, False])
     """
 
-    n_nonzero: int | None = None
     failure_probability: float = 0.2
 
     def _find(self, X: FloatArray, n_nonzero: int) -> Found:
@@ -91,7 +90,6 @@ class RansacMean(MeanBaseline):
     True
     """
 
-    n_nonzero: int | None = None
     n_trials: int = 200
     failure_probability: float = 0.2
     random_state: RandomState = None

@@ -60,7 +60,6 @@ class QuantumEntropyMean(MeanBaseline):
     True
     """
 
-    n_nonzero: int | None = None
     contamination: float = 0.1
     sharpness: float = 4.0
     failure_probability: float = 0.2

@@ -55,10 +55,6 @@ class SdpMean(WeightDescent):
        quasi-gradients", arXiv:2005.14073.
     """
 
-    n_nonzero: int | None = None
-    contamination: float = 0.1
-    max_iter: int = 100
-    tol: float = 1e-3
     max_features: int = 60
 
     def _objective(self, Z: FloatArray, n_nonzero: int) -> Objective:

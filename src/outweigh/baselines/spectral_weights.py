@@ -22,7 +22,6 @@ from outweigh.optimise.capped_simplex import CappedSimplex
 _SMALL = 150
 
 
-@dataclass(eq=False, repr=False)
 class GradientDescentMean(WeightDescent):
     """Projected gradient descent on the top variance of the weighted sample.
 
@@ -67,11 +66,6 @@ class GradientDescentMean(WeightDescent):
     >>> bool(np.linalg.norm(found.location_ - sample.truth) < 0.3)
     True
     """
-
-    n_nonzero: int | None = None
-    contamination: float = 0.1
-    max_iter: int = 100
-    tol: float = 1e-3
 
     def _objective(self, Z: FloatArray, n_nonzero: int) -> Objective:
         top = np.ones(Z.shape[1])
@@ -132,7 +126,6 @@ class MultiplicativeWeightsMean(MeanBaseline):
     True
     """
 
-    n_nonzero: int | None = None
     contamination: float = 0.1
     max_iter: int = 100
     failure_probability: float = 0.2

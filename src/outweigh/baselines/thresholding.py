@@ -59,7 +59,6 @@ class IterativeTrimmedHardThresholding(MeanBaseline):
     array([0., 2.])
     """
 
-    n_nonzero: int | None = None
     contamination: float = 0.1
     step_size: float = 1.0
     max_iter: int = 100

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -13,16 +14,16 @@ Objective = Callable[[FloatArray], tuple[float, FloatArray]]
 """Takes weights to a value and its gradient."""
 
 
+@dataclass(eq=False, repr=False)
 class WeightDescent(MeanBaseline):
     """Template: the mean under the weights at which ``_objective`` is small.
 
-    The weights sum to one and are at most 1 / ((1 - contamination) n). Subclasses have the
-    parameters below.
+    The weights sum to one and are at most 1 / ((1 - contamination) n).
     """
 
-    contamination: float
-    max_iter: int
-    tol: float
+    contamination: float = 0.1
+    max_iter: int = 100
+    tol: float = 1e-3
 
     def _objective(self, Z: FloatArray, n_nonzero: int) -> Objective:
         """Return the function to lower; ``Z`` holds the rows less the median of each feature."""

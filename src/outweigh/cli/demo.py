@@ -20,8 +20,8 @@ from outweigh.cli.arguments import OK
 from outweigh.estimators.mean import RobustMean
 from outweigh.experiments.algorithms import ALGORITHMS
 from outweigh.experiments.figures import DemoRow, demonstration
-from outweigh.experiments.measure import estimate_of, flagged_rows
-from outweigh.experiments.metrics import l2
+from outweigh.experiments.measure import outcome, timed_fit
+from outweigh.experiments.metrics import METRICS
 from outweigh.files import write_file
 from outweigh.libraries import MissingLibrary
 from outweigh.protocols import Array
@@ -107,15 +107,10 @@ def demo(arguments: argparse.Namespace) -> int:
 def _fit(name: str, sample: Sample) -> tuple[DemoRow, Any]:
     algorithm = ALGORITHMS[name]
     estimator = algorithm.build(N_NONZERO, CONTAMINATION, 0)
-    truth = {"inliers": sample.inliers} if algorithm.needs_inliers else {}
-    start = time.perf_counter()
-    estimator.fit(sample.X, **truth)
-    seconds = time.perf_counter() - start
-    error = l2(estimate_of(algorithm, estimator), sample.truth)
-    flagged = flagged_rows(estimator, sample.X)
-    n_flagged = None if flagged is None else int(flagged.sum())
-    n_right = None if flagged is None else int((flagged & ~sample.inliers).sum())
-    return DemoRow(algorithm, error, seconds, n_flagged, n_right), estimator
+    seconds, _ = timed_fit(algorithm, estimator, sample)
+    found = outcome(METRICS["l2"], algorithm, estimator, sample)
+    flagged = found["n_flagged"], found["n_flagged_outliers"]
+    return DemoRow(algorithm, found["error"], seconds, *flagged), estimator
 
 
 def _print_table(rows: list[DemoRow], sample: Sample) -> None:

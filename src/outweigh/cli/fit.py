@@ -313,21 +313,19 @@ def _estimate(fitted: Fitted) -> list[str]:
     """Return the entries of the estimate that are worth a look, as a table."""
     est = fitted.estimator
     shown = fitted.largest_entries(_SHOWN).tolist()
-    lines, after = [], []
+    lines, after, digits = [], [], ".5g"
     if fitted.is_mean:
         order = "largest entries" if hasattr(est, "support_") else "largest differences first"
         lines.append(f"The estimate beside the plain mean, {order}:")
-        columns, digits = {"robust mean": est.location_, "plain mean": fitted.plain_mean}, ".5g"
     else:
-        columns = {f"component {j}": row for j, row in enumerate(est.components_, start=1)}
         digits = ".4f"
         shares = ", ".join(f"{ratio:.1%}" for ratio in est.explained_variance_ratio_)
         after.append(f"  share of the variance: {shares}")
     names = [_short(fitted.names[j]) for j in shown]
     width = max(map(len, ["column", *names]))
-    lines.append(f"  {'column':<{width}}" + "".join(f"  {name:>12}" for name in columns))
+    lines.append(f"  {'column':<{width}}" + "".join(f"  {name:>12}" for name in fitted.estimate))
     for j, name in zip(shown, names, strict=True):
-        row = "".join(f"  {values[j]:>12{digits}}" for values in columns.values())
+        row = "".join(f"  {values[j]:>12{digits}}" for values in fitted.estimate.values())
         lines.append(f"  {name:<{width}}{row}")
     if len(fitted.names) > len(shown):
         after.append(f"  ... and {len(fitted.names) - len(shown):,} more columns")

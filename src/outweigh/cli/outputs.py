@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -34,16 +35,17 @@ def check_outputs(
     list of str
         The files that were asked for.
     """
-    seen: dict[Path, str] = {}
+    seen: dict[str, str] = {}
     asked = [(option, name, endings) for option, (name, endings) in outputs.items() if name]
     for option, name, endings in asked:
-        path, resolved = Path(name), Path(name).resolve()
+        # Path.resolve fails at a link that leads in a circle; `check_target` says what is wrong.
+        path, resolved = Path(name), os.path.realpath(name)
         if endings and path.suffix.lower() not in endings:
             raise DataError(f"{option}: {name}: the name must end in {' or '.join(endings)}")
         if resolved in seen:
             raise DataError(f"{option}: {name}: is already written by {seen[resolved]}")
         seen[resolved] = option
-        if source != "-" and resolved == Path(source).resolve():
+        if source != "-" and resolved == os.path.realpath(source):
             raise DataError(f"{option}: {name}: is the input")
         try:
             check_target(path)
@@ -84,10 +86,8 @@ def result_json(fitted: Fitted) -> str:
             "score": float(found.scores[i]),
             "weight": float(fitted.weights[found.rows[i]]),
             "reasons": [
-                {"feature": names[j], "share": float(share), "deviation": float(away)}
-                for j, share, away in zip(
-                    found.features[i], found.shares[i], found.deviations[i], strict=True
-                )
+                {"feature": name, "share": share, "deviation": away}
+                for name, share, away, _ in found.features_of(i)
             ],
         }
         for i in range(len(found))
@@ -118,12 +118,7 @@ def result_json(fitted: Fitted) -> str:
 
 def result_csv(fitted: Fitted) -> str:
     """Return the estimate as CSV, one line for each feature."""
-    est = fitted.estimator
-    if fitted.is_mean:
-        columns = ["robust_mean", "plain_mean"]
-        values = np.column_stack([est.location_, fitted.plain_mean])
-    else:
-        columns = [f"component_{j + 1}" for j in range(est.components_.shape[0])]
-        values = est.components_.T
+    columns = [name.replace(" ", "_") for name in fitted.estimate]
+    values = np.column_stack(list(fitted.estimate.values()))
     names = [inert(name) for name in fitted.names]
     return str(named_frame(values, columns, names).to_csv(index_label="feature"))

@@ -9,6 +9,7 @@ from typing import Any, TextIO
 
 from tqdm import tqdm
 
+from outweigh.estimators.base import heard_by
 from outweigh.experiments.spec import Run
 
 __all__ = ["progress_of_fit", "progress_of_runs"]
@@ -72,24 +73,18 @@ def progress_of_fit(stream: TextIO, delay: float = 3.0) -> Iterator[None]:
     delay : float, default=3.0
         Seconds during which nothing is shown: most fits are quick.
     """
-    logger = logging.getLogger("outweigh")
-    level = logger.level
-    with tqdm(
-        bar_format="{desc} ({elapsed})",
-        miniters=0,
-        delay=delay,
-        disable=None,
-        leave=False,
-        file=stream,
-    ) as bar:
-        handler = _Phases(bar)
-        logger.addHandler(handler)
-        logger.setLevel(logging.INFO)
-        try:
-            yield
-        finally:
-            logger.removeHandler(handler)
-            logger.setLevel(level)
+    with (
+        tqdm(
+            bar_format="{desc} ({elapsed})",
+            miniters=0,
+            delay=delay,
+            disable=None,
+            leave=False,
+            file=stream,
+        ) as bar,
+        heard_by(_Phases(bar)),
+    ):
+        yield
 
 
 class _Phases(logging.Handler):

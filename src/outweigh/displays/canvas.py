@@ -80,10 +80,7 @@ def fitted_names(estimator: RobustEstimator, attribute: str, other: str) -> list
     check_is_fitted(estimator)
     if not hasattr(estimator, attribute):
         raise TypeError(f"estimator: {type(estimator).__name__} has no {attribute}; {other}")
-    named = getattr(estimator, "feature_names_in_", None)
-    if named is None:
-        return [f"x{j}" for j in range(estimator.n_features_in_)]
-    return [str(name) for name in named]
+    return estimator._feature_names
 
 
 def new_figure(width: float = 5.0, height: float = 3.0) -> Any:

@@ -8,8 +8,10 @@ from abc import abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
+from functools import partial
 from html import escape
 from numbers import Integral
+from os import PathLike
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -20,10 +22,10 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from outweigh.estimators.explanation import Explanation, Reasons, explain_rows
-from outweigh.estimators.input import each_row, open_rows, sample_weights
+from outweigh.estimators.input import each_row, open_rows, rows_to_fit, sample_weights
 from outweigh.estimators.missing import column_medians, filled
-from outweigh.estimators.parameters import COMMON
-from outweigh.estimators.subsample import Trusts, subsample_of
+from outweigh.estimators.parameters import COMMON, Parameters
+from outweigh.estimators.subsample import subsample_of, trusted
 from outweigh.fit.certificate import Certificate
 from outweigh.fit.distances import DistanceScore
 from outweigh.fit.noise import known_covariance
@@ -38,7 +40,7 @@ from outweigh.research.algorithms import fit_paper
 from outweigh.samples import ArrayRows, Rows
 from outweigh.samples.rows import Accepted
 
-__all__ = ["RobustEstimator"]
+__all__ = ["RobustEstimator", "clipped", "heard_by"]
 
 logger = logging.getLogger("outweigh")
 
@@ -53,26 +55,24 @@ _FEW = 5
 _MUCH = 0.5
 
 
-class RobustEstimator(OutlierMixin, BaseEstimator):
+class RobustEstimator(Parameters, OutlierMixin, BaseEstimator):
     """Base of the four estimators; not for direct use."""
 
     _parameter_constraints: ClassVar[dict[str, Any]] = COMMON
 
     _tuning: ClassVar[Tuning] = TUNING
 
-    contamination: float | str
-    scale: str | ArrayLike | None
-    covariance: object
-    missing: str | None
-    solver: str
-    max_iter: int
-    subsample: int | None
-    random_state: int | np.random.RandomState | None
-    verbose: int | bool
-
+    n_features_in_: int
+    scale_: Array
     weights_: Any
     subsample_: Indices | None
     offset_: float
+    contamination_: float
+    contamination_bound_: float
+    objective_: float
+    noise_floor_: float
+    n_iter_: int
+    trace_: tuple[Iterate, ...]
     _n_rows: int
     _allowance: float
     _trusted_from: float
@@ -106,9 +106,21 @@ class RobustEstimator(OutlierMixin, BaseEstimator):
         self.__dict__.pop("n_passes_", None)
         try:
             self._validate_params()
+            if self.subsample is None and self.random_state is not None:
+                raise ValueError(
+                    "random_state has no effect with subsample=None, where nothing is drawn; leave "
+                    "one of them at its default"
+                )
             rows, weight = self._validate_rows(X, sample_weight)
             self._n_rows = rows.shape[0]
-            _warn_few(rows.shape[0] if weight is None else int(np.count_nonzero(weight)))
+            n_counted = rows.shape[0] if weight is None else int(np.count_nonzero(weight))
+            if n_counted <= _FEW:
+                warnings.warn(
+                    f"X: only {n_counted} rows count; among so few nothing tells wrong rows from "
+                    "right ones, so do not rely on the answer",
+                    UserWarning,
+                    stacklevel=2,
+                )
             drawn = subsample_of(rows, weight, self.subsample, self.random_state)
             if drawn is None:
                 self.subsample_, self._weights_of_sample, self._allowance = None, None, 0.0
@@ -147,20 +159,16 @@ class RobustEstimator(OutlierMixin, BaseEstimator):
 
     def _fit_rows(self, X: Rows, sample_weight: Array) -> None:
         """Set the fitted attributes; `sample_weight` has at least two positive entries."""
-        positive = sample_weight > 0
+        rows, counted = X.counted(sample_weight)
+        weight = sample_weight[counted]
         d = X.shape[1]
-        scale: str | Array | None = None
-        if isinstance(self.scale, str):
-            scale = self.scale
-        elif self.scale is not None:
-            scale = np.asarray(self.scale, dtype=np.float64)
+        scale = _checked_scale(self.scale, d)
         covariance = known_covariance(self.covariance, d)
-        if covariance is not None and (
-            scale is None or (isinstance(scale, str) and scale == "auto")
-        ):
+        if covariance is not None and not isinstance(scale, np.ndarray) and scale != "mad":
             scale = np.sqrt(np.diagonal(covariance))
+        known = None if self.contamination == "auto" else float(self.contamination)
         settings = Settings(
-            self._known_contamination(),
+            None if known is None else known + self._allowance,
             scale,
             covariance,
             self.solver,
@@ -168,18 +176,20 @@ class RobustEstimator(OutlierMixin, BaseEstimator):
             self._tuning,
             find_covariance=isinstance(self.covariance, str),
         )
-        task = self._task(int(np.count_nonzero(positive)))
+        task = self._task(counted.size)
         solve = fit_paper if self.solver == "paper" else fit
-        rows, weight = X.select(positive), sample_weight[positive]
-        with _shown() if self.verbose else nullcontext():
+        # On standard error, also in a notebook, unless somebody listens.
+        heard = logger.isEnabledFor(logging.INFO) and logger.hasHandlers()
+        shown = self.verbose and not heard
+        with heard_by(logging.StreamHandler()) if shown else nullcontext():
             found = solve(rows, weight, task, settings, self._log)
             again = self._better_task(task, found)
             if again != task:
                 found = solve(rows, weight, again, settings, self._log)
         _warn_constant(found.noise.varying, d, getattr(self, "feature_names_in_", None))
         certificate = found.certificate
-        self.weights_ = np.zeros(positive.size)
-        self.weights_[positive] = found.weights
+        self.weights_ = np.zeros(sample_weight.size)
+        self.weights_[counted] = found.weights
         self.certificate_ = certificate
         self.contamination_ = certificate.removed
         self.contamination_bound_ = certificate.contamination_bound
@@ -188,32 +198,18 @@ class RobustEstimator(OutlierMixin, BaseEstimator):
         self.n_iter_ = len(found.found.trace)
         self.trace_ = found.found.trace
         self._score = found.score
-        self._set_offset(found.scores, sample_weight, positive)
+        self.offset_, self._trusted_from = self._thresholds(found.scores, weight, sample_weight)
         self._set_answer(found)
 
     def _extend(self, X: Rows, sample_weight: Array | None) -> Accepted:
         """Weigh all rows by what a sample of them taught; return those that are trusted."""
         self._weights_of_sample = self.weights_
-        trusts = Trusts(self._score, self._trusted_from)
-        found = X.accept(trusts, self._origin, sample_weight)
+        accepts = partial(trusted, score=self._score, offset=self._trusted_from)
+        found = X.accept(accepts, self._origin, sample_weight)
         self.weights_ = found.shares
         # Sums of the same numbers in another order differ in the last digit.
         self.contamination_ = max(1.0 - found.kept / found.total, 0.0)
         return found
-
-    @property
-    def _searched_weights(self) -> Array:
-        """The weights of the rows that they were searched on."""
-        found = self._weights_of_sample
-        return np.asarray(self.weights_) if found is None else found
-
-    def _searched(self, rows: Rows, sample_weight: ArrayLike | None) -> tuple[Rows, Array]:
-        """Return the rows of a fit that weights were searched on, with their sample weights."""
-        weight = self._weights_that_count(sample_weight, rows.shape[0])
-        if self.subsample_ is None:
-            return rows, np.ones(rows.shape[0]) if weight is None else weight
-        own = np.ones(self.subsample_.size) if weight is None else weight[self.subsample_]
-        return rows.part(self.subsample_), own
 
     @property
     @abstractmethod
@@ -262,39 +258,54 @@ class RobustEstimator(OutlierMixin, BaseEstimator):
         if not isinstance(top, Integral) or top < 1:
             raise ValueError(f"top must be a whole number of at least 1; got {top!r}")
         labels = getattr(X, "index", None)
-        rows = open_rows(self, X, reset=False)
+        rows = open_rows(self, X)
         scores = rows.map(self._score)
         flagged = np.flatnonzero(scores < self.offset_)
         # The distrusted rows may be many: their values are looked at a part at a time.
         held = _EXPLAINED_BYTES if rows.n_passes is None else _EXPLAINED_BYTES_OF_CHUNKS
         size = max(1, held // (8 * rows.shape[1]))
-        reasons = [
-            Reasons.among(*self._contributions(rows.take(flagged[start : start + size])), int(top))
-            for start in range(0, max(flagged.size, 1), size)
-        ]
-        names = getattr(self, "feature_names_in_", None)
-        if names is None:
-            names = np.array([f"x{j}" for j in range(rows.shape[1])])
+        reasons = []
+        for start in range(0, max(flagged.size, 1), size):
+            values = rows.take(flagged[start : start + size])
+            counted, away = self._score.contributions(values)
+            foretold = np.full(away.shape, np.nan)
+            if isinstance(self._score, EllipticalScore):
+                foretold = self._score.foretold(values)
+            columns = self._score.standardizer.columns
+            reasons.append(Reasons.among(counted, away, foretold, columns, int(top)))
         labels = flagged if labels is None or callable(labels) else np.asarray(labels)[flagged]
-        return explain_rows(
-            flagged,
-            scores[flagged],
-            reasons,
-            labels.astype(object),
-            np.asarray(names, dtype=object),
-        )
+        names = np.array(self._feature_names, dtype=object)
+        return explain_rows(flagged, scores[flagged], reasons, labels.astype(object), names)
 
-    def _contributions(self, X: NDArray[np.float64]) -> tuple[Array, Array, Array, Indices]:
-        """Return how much each column counts against each row, how far out it is, the columns.
+    def report(self, X: ArrayLike, path: str | PathLike[str]) -> str:
+        """Write one HTML page about the fit: verdict, pictures, distrusted rows with reasons.
 
-        And before the columns what the others foretell of each.
+        The page loads nothing from elsewhere. Pictures need matplotlib.
+
+        Parameters
+        ----------
+        X : array-like or Dask array of shape (n_samples, n_features)
+            The rows of the fit.
+        path : str or path
+            A file that is there is replaced.
+
+        Returns
+        -------
+        str
+            The path.
         """
-        score = self._score
-        counted, away = score.contributions(X)
-        foretold = np.full(away.shape, np.nan)
-        if isinstance(score, EllipticalScore):
-            foretold = score.foretold(X)
-        return counted, away, foretold, score.standardizer.columns
+        check_is_fitted(self)
+        from outweigh.report import write_report
+
+        return write_report(self, X, path)
+
+    @property
+    def _feature_names(self) -> list[str]:
+        """What the features are called: x0, x1, ... where the rows of the fit had no names."""
+        named = getattr(self, "feature_names_in_", None)
+        if named is None:
+            return [f"x{j}" for j in range(self.n_features_in_)]
+        return [str(name) for name in named]
 
     def _repr_html_inner(self) -> str:
         return self._verdict_html() + str(super()._repr_html_inner())
@@ -310,25 +321,20 @@ class RobustEstimator(OutlierMixin, BaseEstimator):
         certificate = getattr(self, "certificate_", None)
         if certificate is None:
             return ""
-        of = "" if self.subsample_ is None else f" ({self._of_a_sample})"
+        of = ""
+        if self.subsample_ is not None:
+            of = f" (on a random sample of {self.subsample_.size:,} of {self._n_rows:,} rows)"
         colour = "#2e7d43" if certificate.clean else "#b26a00"
         return (
             f'<div style="border-left:.4em solid {colour};padding:.2em .8em;margin:.4em 0">'
             f"{escape(certificate.verdict + of)}</div>"
         )
 
-    @property
-    def _of_a_sample(self) -> str:
-        """What the certificate speaks of, in words; empty where that is all rows."""
-        if self.subsample_ is None:
-            return ""
-        return f"on a random sample of {self.subsample_.size:,} of {self._n_rows:,} rows"
-
     def _validate_rows(
         self, X: ArrayLike, sample_weight: ArrayLike | None
     ) -> tuple[Rows, Array | None]:
         """Return the rows and their weights; None where each counts alike, as n may be huge."""
-        rows = open_rows(self, X, reset=True, ensure_min_samples=2)
+        rows = rows_to_fit(self, X)
         self._medians, self._incomplete = None, np.empty(0, dtype=np.intp)
         if isinstance(rows, ArrayRows) and self.missing is not None:
             self._incomplete = np.flatnonzero(np.isnan(rows.array).any(axis=1))
@@ -342,15 +348,6 @@ class RobustEstimator(OutlierMixin, BaseEstimator):
                 "fewer than two samples have a positive sample_weight and no missing values; a "
                 "robust estimate needs at least 2"
             )
-        if self.scale is not None and not isinstance(self.scale, str):
-            scale = np.asarray(self.scale, dtype=np.float64)
-            if scale.shape != (rows.shape[1],):
-                raise ValueError(
-                    f"scale must hold one number per feature, shape ({rows.shape[1]},); got shape "
-                    f"{scale.shape}"
-                )
-            if not np.all((scale > 0) & np.isfinite(scale)):
-                raise ValueError("scale must be positive and finite; replace its other entries")
         return rows, weight
 
     def _weights_that_count(self, sample_weight: ArrayLike | None, n_rows: int) -> Array | None:
@@ -378,51 +375,49 @@ class RobustEstimator(OutlierMixin, BaseEstimator):
             )
         return False
 
-    def _set_offset(self, scores: Array, sample_weight: Array, positive: NDArray[np.bool_]) -> None:
-        """Set the threshold that flags the share asked for, given scores of the rows that count."""
-        weight = sample_weight[positive]
-        self.offset_ = _offset(scores, weight, self._share(sample_weight))
-        self._trusted_from = self._trusted_score(scores, weight, sample_weight)
+    def _thresholds(
+        self, scores: Array, weight: Array, sample_weight: Array
+    ) -> tuple[float, float]:
+        """Return the scores below which rows are flagged, and from which new rows are trusted.
 
-    def _trusted_score(self, scores: Array, weight: Array, sample_weight: Array) -> float:
-        """Return the score from which on rows are trusted that were not searched themselves.
+        Given are scores and sample weights of the rows that count, and the sample weights of all.
+
+        Flagged is the share asked for; where that is to be found, the share of the rows that lost
+        half of their weight or more, or where none lost half of its own, the share removed.
 
         Where the search took little of what it was allowed there are few outliers, and a cut at the
-        share allowed would lose clean rows: those are cut off that lost half of their weight, and
-        none where none did.
+        share allowed would lose clean rows: those are not trusted that lost half of their weight,
+        and all are where none did.
         """
-        lost = self._lost(sample_weight)
-        if lost == 0.0:
-            return -np.inf
-        if self.contamination == "auto" or self.contamination_ >= _MUCH * float(self.contamination):
-            return self.offset_
-        return min(self.offset_, _offset(scores, weight, lost))
-
-    def _known_contamination(self) -> float | None:
-        """Return the share asked for, and what a sample may exceed it by; None to find it."""
-        return None if self.contamination == "auto" else float(self.contamination) + self._allowance
-
-    def _share(self, sample_weight: Array) -> float:
-        """Return the share to flag: what was asked for, or that of rows that lost half or more.
-
-        Where weight was removed and no row lost half of its own, the share removed.
-        """
-        known = self.contamination != "auto"
-        if known and self._allowance == 0.0:
-            return float(self.contamination)
-        share = self._lost(sample_weight) or self.contamination_
-        if known:
+        caps = sample_weight / ((1.0 - self.contamination_bound_) * sample_weight.sum())
+        lost = float(sample_weight[self.weights_ < 0.5 * caps].sum() / sample_weight.sum())
+        share = lost or self.contamination_
+        if self.contamination == "auto":
+            offset = trusted = _offset(scores, weight, share)
+        else:
             # What was asked for is of all rows; the share of a sample is only close to it, and a
             # cut among the outliers would trust some, one among clean rows lose those of a side.
-            middle = float(self.contamination)
-            share = float(np.clip(share, middle - self._allowance, middle + self._allowance))
-        return share
+            known = float(self.contamination)
+            share = float(np.clip(share, known - self._allowance, known + self._allowance))
+            offset = trusted = _offset(scores, weight, share)
+            if self.contamination_ < _MUCH * known:
+                trusted = min(offset, _offset(scores, weight, lost))
+        return offset, trusted if lost > 0.0 else -np.inf
 
-    def _lost(self, sample_weight: Array) -> float:
-        """Return the share of the rows searched on that lost half of their weight or more."""
-        caps = sample_weight / ((1.0 - self.contamination_bound_) * sample_weight.sum())
-        lost = self.weights_ < 0.5 * caps
-        return float(sample_weight[lost].sum() / sample_weight.sum())
+
+def _checked_scale(scale: object, n_features: int) -> str | Array | None:
+    """Return the parameter `scale`; refuse an array that is not one positive number a feature."""
+    if scale is None or isinstance(scale, str):
+        return scale
+    values = np.asarray(scale, dtype=np.float64)
+    if values.shape != (n_features,):
+        raise ValueError(
+            f"scale must hold one number per feature, shape ({n_features},); got shape "
+            f"{values.shape}"
+        )
+    if not np.all((values > 0) & np.isfinite(values)):
+        raise ValueError("scale must be positive and finite; replace its other entries")
+    return values
 
 
 def _offset(scores: Array, sample_weight: Array, share: float) -> float:
@@ -442,14 +437,22 @@ def _offset(scores: Array, sample_weight: Array, share: float) -> float:
     return float(ranked[end] / 2.0 + ranked[end + 1] / 2.0)
 
 
+def clipped(n_nonzero: int, n_features: int) -> int:
+    """Return a number of entries, at most all of them; warn where that is fewer."""
+    if n_nonzero > n_features:
+        warnings.warn(
+            f"n_nonzero={n_nonzero} is larger than the number of features {n_features}; "
+            f"{n_features} is used",
+            UserWarning,
+            stacklevel=5,
+        )
+    return min(int(n_nonzero), n_features)
+
+
 @contextmanager
-def _shown() -> Iterator[None]:
-    """Write what is logged to standard error, also in a notebook, unless somebody listens."""
+def heard_by(handler: logging.Handler) -> Iterator[None]:
+    """Hand what is logged, from level INFO on, to a handler."""
     level = logger.level
-    if logger.isEnabledFor(logging.INFO) and logger.hasHandlers():
-        yield
-        return
-    handler = logging.StreamHandler()
     logger.addHandler(handler)
     logger.setLevel(logging.INFO)
     try:
@@ -457,17 +460,6 @@ def _shown() -> Iterator[None]:
     finally:
         logger.removeHandler(handler)
         logger.setLevel(level)
-
-
-def _warn_few(n_rows: int) -> None:
-    """Warn of rows so few that none can be told to be wrong."""
-    if n_rows <= _FEW:
-        warnings.warn(
-            f"X: only {n_rows} rows count; among so few nothing tells wrong rows from right ones, "
-            "so do not rely on the answer",
-            UserWarning,
-            stacklevel=3,
-        )
 
 
 def _warn_constant(

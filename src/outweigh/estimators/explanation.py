@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -83,15 +84,25 @@ class Explanation:
             The largest number of features to name.
         """
         named = []
-        for place in range(min(limit, self.features.shape[1])):
-            share, foretold = self.shares[position, place], self.foretold[position, place]
+        for name, share, deviation, foretold in self.features_of(position)[:limit]:
             if share >= NEGLIGIBLE:
-                name = self.feature_names[self.features[position, place]]
-                said = f"{share:.0%}, {as_deviation(self.deviations[position, place])}"
+                said = f"{share:.0%}, {as_deviation(deviation)}"
                 if np.isfinite(foretold):
                     said += f", by the others {foretold:.4g}"
                 named.append(f"{name} ({said})")
         return ", ".join(named)
+
+    def features_of(self, position: int) -> list[tuple[str, float, float, float]]:
+        """Return name, share, deviation and what is foretold of each feature against one row.
+
+        Parameters
+        ----------
+        position : int
+            Which of `rows`.
+        """
+        names = [str(name) for name in self.feature_names[self.features[position]]]
+        numbers = self.shares[position], self.deviations[position], self.foretold[position]
+        return list(zip(names, *(part.tolist() for part in numbers), strict=True))
 
     def __str__(self) -> str:
         if not len(self):
@@ -147,24 +158,24 @@ def explain_rows(
         As in `Explanation`.
     """
     order = np.argsort(scores, kind="stable")
-    chosen = np.concatenate([part.contributions for part in reasons])[order]
-    total = np.concatenate([part.total for part in reasons])[order]
-    shown = chosen.sum(axis=1)
+    features, counted, deviations, foretold, total = (
+        np.concatenate(parts)[order] for parts in zip(*reasons, strict=True)
+    )
+    shown = counted.sum(axis=1)
     return Explanation(
         rows=rows[order],
-        features=np.concatenate([part.features for part in reasons])[order],
-        shares=chosen / shown[:, None],
+        features=features,
+        shares=counted / shown[:, None],
         covered=shown / total,
-        deviations=np.concatenate([part.deviations for part in reasons])[order],
-        foretold=np.concatenate([part.foretold for part in reasons])[order],
+        deviations=deviations,
+        foretold=foretold,
         scores=scores[order],
         labels=labels[order],
         feature_names=feature_names,
     )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Reasons:
+class Reasons(NamedTuple):
     """The weightiest features of some rows, and what all features add up to."""
 
     features: Indices
@@ -175,12 +186,7 @@ class Reasons:
 
     @classmethod
     def among(
-        cls,
-        contributions: Array,
-        deviations: Array,
-        foretold: Array,
-        columns: Indices,
-        top: int,
+        cls, contributions: Array, deviations: Array, foretold: Array, columns: Indices, top: int
     ) -> Reasons:
         """Keep the weightiest features of each row.
 

@@ -19,57 +19,63 @@ from outweigh.samples import ArrayRows, Rows, SparseRows
 from outweigh.samples.chunked_rows import chunked_rows
 from outweigh.samples.rows import is_dask, is_on_disk
 
-__all__ = ["each_block", "each_row", "open_rows", "sample_weights"]
+__all__ = ["each_block", "each_row", "open_rows", "rows_to_fit", "sample_weights"]
 
 # Whole numbers beyond it have no neighbours that are not whole: they are no counts.
 _MOST_COPIES = 2.0**52
 
 
-def open_rows(
-    estimator: BaseEstimator, X: Any, *, reset: bool, ensure_min_samples: int = 1
-) -> Rows:
-    """Return the rows of X, checked; those in chunks are checked when they are first read.
-
-    Where the tags of the estimator allow missing values, the rows of a fit have NaN in their place,
-    others the medians of the fit.
+def rows_to_fit(estimator: BaseEstimator, X: Any) -> Rows:
+    """Return the rows of X for a fit, which needs two; missing values are NaN, if they may be.
 
     Parameters
     ----------
     estimator : BaseEstimator
-        Its ``n_features_in_`` and ``feature_names_in_`` are set, or compared with.
-    X : array-like, numpy.memmap, dask.array.Array or dask.dataframe.DataFrame
-        Also a matrix or array of scipy.sparse, where the tags of the estimator say so.
-    reset : bool
-        Whether this is a fit.
-    ensure_min_samples : int, default=1
+        Its ``n_features_in_`` and ``feature_names_in_`` are set.
+    X : as for `open_rows`
     """
-    chunks = is_dask(X) or is_on_disk(X)
-    if reset and (chunks or sp.issparse(X)) and get_tags(estimator).input_tags.allow_nan:
+    in_memory = not (is_dask(X) or is_on_disk(X) or sp.issparse(X))
+    if get_tags(estimator).input_tags.allow_nan and not in_memory:
         raise ValueError(
             "missing: only dense rows in memory may have missing values; leave it at None for "
             "sparse rows, data on disk or of Dask, and fill them in before"
         )
-    if not chunks:
-        accepted = get_tags(estimator).input_tags.sparse
-        if accepted and sp.issparse(X):
+    return _checked_rows(estimator, X, 2, reset=True)
+
+
+def open_rows(estimator: BaseEstimator, X: Any) -> Rows:
+    """Return the rows of X, checked; those in chunks are checked when they are first read.
+
+    Missing values are the medians of the fit, where the estimator was fitted with `missing`.
+
+    Parameters
+    ----------
+    estimator : BaseEstimator
+        Fitted: the columns must be those of the fit.
+    X : array-like, numpy.memmap, dask.array.Array or dask.dataframe.DataFrame
+        Also a matrix or array of scipy.sparse, where the tags of the estimator say so.
+    """
+    return _checked_rows(estimator, X, 1, reset=False)
+
+
+def _checked_rows(estimator: BaseEstimator, X: Any, least: int, **how: Any) -> Rows:
+    """Return at least so many rows; `how` as in scikit-learn's ``validate_data``."""
+    if is_dask(X) or is_on_disk(X):
+        chunked = chunked_rows(X)
+        validate_data(estimator, _stand_in(X), skip_check_array=True, **how)
+        if chunked.shape[0] < least:
+            raise ValueError(
+                f"Found array with {chunked.shape[0]} sample(s) (shape={chunked.shape}) while a "
+                f"minimum of {least} is required."
+            )
+        return chunked
+    how |= {"dtype": np.float64, "ensure_min_samples": least}
+    if get_tags(estimator).input_tags.sparse:
+        if sp.issparse(X):
             _refuse_sparse_oddities(X)
-        rows = _validated(
-            estimator,
-            X,
-            reset=reset,
-            dtype=np.float64,
-            accept_sparse="csr" if accepted else False,
-            ensure_min_samples=ensure_min_samples,
-        )
-        return SparseRows.of(rows) if sp.issparse(rows) else ArrayRows(rows)
-    chunked = chunked_rows(X)
-    _check_columns(estimator, X, chunked.shape[1], reset)
-    if chunked.shape[0] < ensure_min_samples:
-        raise ValueError(
-            f"Found array with {chunked.shape[0]} sample(s) (shape={chunked.shape}) while a "
-            f"minimum of {ensure_min_samples} is required."
-        )
-    return chunked
+        how["accept_sparse"] = "csr"
+    rows = _validated(estimator, X, **how)
+    return SparseRows.of(rows) if sp.issparse(rows) else ArrayRows(rows)
 
 
 def sample_weights(sample_weight: ArrayLike | None, n_samples: int) -> Array:
@@ -119,15 +125,12 @@ def each_row(
         The number of answers a row, if not one.
     """
     if is_dask(X):
-        _check_columns(estimator, X, n_columns_of(X), reset=False)
+        validate_data(estimator, _stand_in(X), reset=False, skip_check_array=True)
         from outweigh.samples.dask_chunks import map_rows
 
         return map_rows(X, function, n_columns)
-    if is_on_disk(X):
-        _check_columns(estimator, X, X.shape[1], reset=False)
-        return chunked_rows(X).map(function)
-    if get_tags(estimator).input_tags.sparse:
-        return open_rows(estimator, X, reset=False).map(function)
+    if is_on_disk(X) or get_tags(estimator).input_tags.sparse:
+        return open_rows(estimator, X).map(function)
     return function(_validated(estimator, X, reset=False, dtype=dtypes))
 
 
@@ -139,28 +142,29 @@ def each_block(
 ) -> Any:
     """Return a function of every block of rows, one row of answers a block; lazily for Dask."""
     if is_dask(X):
-        _check_columns(estimator, X, n_columns_of(X), reset=False)
+        validate_data(estimator, _stand_in(X), reset=False, skip_check_array=True)
         from outweigh.samples.dask_chunks import map_blocks
 
         return map_blocks(X, function, n_columns)
-    return open_rows(estimator, X, reset=False).map(function)
+    return open_rows(estimator, X).map(function)
 
 
-def n_columns_of(X: Any) -> int:
-    """Return the number of columns of a table of Dask, or say that it is not known."""
+def _stand_in(X: Any) -> Any:
+    """Return two rows with the columns of data in chunks, for scikit-learn to check those."""
+    if is_on_disk(X):
+        return np.zeros((2, X.shape[1]))
     from outweigh.samples.dask_chunks import refuse_other_kinds
 
     refuse_other_kinds(X)
-    n_features = X.shape[1]
-    if np.isnan(n_features):
+    if np.isnan(X.shape[1]):
         raise ValueError("X: its number of columns is unknown; call X.compute_chunk_sizes() first")
-    return int(n_features)
+    return X._meta_nonempty if hasattr(X, "columns") else np.zeros((2, X.shape[1]))
 
 
-def _validated(estimator: BaseEstimator, X: Any, *, reset: bool, **how: Any) -> Any:
+def _validated(estimator: BaseEstimator, X: Any, **how: Any) -> Any:
     """Return X as scikit-learn checks it; of a DataFrame the column at fault is named."""
-    medians = None if reset or sp.issparse(X) else getattr(estimator, "_medians", None)
-    missing = get_tags(estimator).input_tags.allow_nan and (reset or medians is not None)
+    medians = None if how["reset"] or sp.issparse(X) else getattr(estimator, "_medians", None)
+    missing = get_tags(estimator).input_tags.allow_nan and (how["reset"] or medians is not None)
     if np.ma.is_masked(X) and X.dtype.kind in "biuf":
         X = X.astype(np.result_type(X, np.float32)).filled(np.nan)
     _refuse_masked(X, "X")
@@ -177,7 +181,7 @@ def _validated(estimator: BaseEstimator, X: Any, *, reset: bool, **how: Any) -> 
     try:
         # It looks for values that are not finite by a sum of all, which may overflow.
         with np.errstate(over="ignore", invalid="ignore"):
-            return filled(validate_data(estimator, X, reset=reset, **how), medians)
+            return filled(validate_data(estimator, X, **how), medians)
     except (ValueError, TypeError):
         _refuse_cells(X, missing)
         raise
@@ -187,13 +191,18 @@ def _refuse_cells(X: Any, missing: bool) -> None:
     """Refuse what is no number, or NaN, by its column; `missing`: whether that may be missing."""
     for name, column in _columns(X):
         cells = np.asarray(column)
-        row, held = _not_a_number(cells, missing)
-        if row is not None and _is_missing(cells[row]):
-            raise ValueError(
-                "X contains NaN or masked values, which are missing values: column "
-                f'{name!r} holds {held}; fit with missing="drop" to leave out such rows, or with '
-                'missing="median" to put the median of the column in their place'
-            )
+        held = "dates or time spans" if cells.dtype.kind in "mM" else ""
+        for row, cell in enumerate([] if held else cells.tolist()):
+            if _is_missing(cell) and not missing:
+                raise ValueError(
+                    "X contains NaN or masked values, which are missing values: column "
+                    f'{name!r} holds {cell!r} in row {row}; fit with missing="drop" to leave out '
+                    'such rows, or with missing="median" to put the median of the column in their '
+                    "place"
+                )
+            if not _is_missing(cell) and not _is_finite(cell):
+                held = f"{cell!r} in row {row}"
+                break
         if held:
             raise ValueError(
                 f"X: column {name!r} holds {held}; only finite numbers can be used: leave out the "
@@ -220,20 +229,11 @@ def _is_missing(cell: Any) -> bool:
     return isinstance(cell, float | np.floating) and bool(np.isnan(cell))
 
 
-def _not_a_number(cells: NDArray[Any], missing: bool) -> tuple[int | None, str | None]:
-    """Return the row of what in a column is not a finite number, and what it is in words."""
-    if cells.dtype.kind in "mM":
-        return None, "dates or time spans"
-    for row, cell in enumerate(cells.tolist()):
-        if missing and _is_missing(cell):
-            continue
-        try:
-            finite = math.isfinite(float(cell))
-        except (ValueError, TypeError):
-            finite = False
-        if not finite:
-            return row, f"{cell!r} in row {row}"
-    return None, None
+def _is_finite(cell: Any) -> bool:
+    try:
+        return math.isfinite(float(cell))
+    except (ValueError, TypeError):
+        return False
 
 
 def _refuse_masked(values: Any, name: str) -> None:
@@ -253,12 +253,3 @@ def _refuse_sparse_oddities(X: Any) -> None:
         raise ValueError(f"Complex data not supported: the dtype of X is {X.dtype}")
     if X.dtype.kind not in "biuf":
         raise ValueError(f"X must hold real numbers; its dtype is {X.dtype}: convert it first")
-
-
-def _check_columns(estimator: BaseEstimator, X: Any, n_features: int, reset: bool) -> None:
-    """Set or compare the number and names of the columns, by a stand-in of the same columns."""
-    stand_in = np.zeros((2, n_features))
-    if hasattr(X, "columns"):
-        # The types of a dask DataFrame, on two made-up rows.
-        stand_in = X._meta_nonempty
-    validate_data(estimator, stand_in, reset=reset, skip_check_array=True)

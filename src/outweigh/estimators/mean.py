@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import warnings
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,9 +13,9 @@ from sklearn.covariance import EmpiricalCovariance
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from outweigh.estimators.base import RobustEstimator
+from outweigh.estimators.base import RobustEstimator, clipped
 from outweigh.estimators.input import each_block, each_row, open_rows
-from outweigh.estimators.parameters import COMMON, N_NONZERO, documented
+from outweigh.estimators.parameters import SPARSE_MEAN, documented
 from outweigh.fit.certificate import Certificate
 from outweigh.fit.readers import count_entries
 from outweigh.fit.result import Fit
@@ -25,7 +25,7 @@ from outweigh.norms import KyFan, RowwiseLargest
 from outweigh.norms.entrywise import top_k_indices
 from outweigh.objectives import MomentObjective
 from outweigh.optimise import CappedSimplex
-from outweigh.protocols import Array
+from outweigh.protocols import Array, Indices
 from outweigh.research.moreau import moreau_gradient
 from outweigh.samples import Rows
 from outweigh.samples.rows import Accepted
@@ -40,6 +40,7 @@ class MeanEstimator(RobustEstimator):
     """What both means do with weights; not for direct use."""
 
     location_: Array
+    _pruned: Indices
     _score: RowScore | EllipticalScore
 
     def _task(self, n_samples: int) -> Task:
@@ -82,27 +83,30 @@ class MeanEstimator(RobustEstimator):
             That of the fit where rows are of unknown covariance: no objective was minimised there.
         """
         check_is_fitted(self)
-        rows = open_rows(self, X, reset=False)
+        rows = open_rows(self, X)
         if rows.shape[0] != self._n_rows:
             raise ValueError(f"X must hold the {self._n_rows} rows of the fit; got {rows.shape[0]}")
-        rows, weight = self._searched(rows, sample_weight)
-        positive = weight > 0
+        given = self._weights_that_count(sample_weight, rows.shape[0])
+        weight = np.ones(rows.shape[0]) if given is None else given
+        searched = self.weights_
+        if self.subsample_ is not None:
+            rows, weight = rows.part(self.subsample_), weight[self.subsample_]
+            searched = self._weights_of_sample
         if rows.n_passes is not None:
             # Rows in chunks are checked as they are looked over.
             rows.overview(np.zeros(rows.shape[1]))
         if self.certificate_.noise == "elliptical":
             return self.certificate_
         standardizer = self._score.standardizer
-        samples = rows.select(positive).samples(
-            standardizer.view, standardizer.columns.size, standardizer.affine
-        )
+        rows, counted = rows.counted(weight)
+        samples = rows.samples(standardizer.view, standardizer.columns.size, standardizer.affine)
         pruned = self._pruned
         objective = MomentObjective(
             samples.without(pruned) if pruned.size else samples, self._norm, True
         )
         bound = self.contamination_bound_ + 1e-12 * (pruned.size > 0)
-        domain = CappedSimplex.from_contamination(weight[positive], bound).pruned(pruned)
-        weights = domain.project(self._searched_weights[positive])
+        domain = CappedSimplex.from_contamination(weight[counted], bound).pruned(pruned)
+        weights = domain.project(searched[counted])
         return replace(self.certificate_, moreau=moreau_gradient(objective, domain, weights))
 
     @property
@@ -137,7 +141,7 @@ class MeanEstimator(RobustEstimator):
         array([1., 1., 1., 1., 1.])
         """
         check_is_fitted(self)
-        sums = TrustedSums(self._score, self.offset_, self.location_)
+        sums = partial(_trusted_sums, score=self._score, offset=self.offset_, origin=self.location_)
         parts = each_block(self, X, sums, self.location_.size + 1)
         total = parts.sum(axis=0)
         with np.errstate(invalid="ignore"):
@@ -160,19 +164,26 @@ class MeanEstimator(RobustEstimator):
         y : ignored
         """
         check_is_fitted(self)
-        squared = np.sort(np.asarray(each_row(self, X, self._squared_distances())))
+        squared = np.sort(np.asarray(self._squared_distances(X)))
         n, share = squared.size, self.contamination_
         far = int(n * share + 3.0 * np.sqrt(n * share * (1.0 - share)))
         near = squared[: max(1, n - far)]
         rank, log_det = self._log_det()
         return -0.5 * float(rank * np.log(2.0 * np.pi) + log_det + near.mean())
 
-    def _squared_distances(self) -> SquaredDistances:
-        """Return what gives the squared distance of rows, in the units of the noise."""
+    def _squared_distances(self, X: ArrayLike) -> Array:
+        """Return the squared distance of each row from `location_`, in the units of the noise."""
+        function = partial(_squared_distances, location=self.location_, precision=self._precision)
+        distances: Array = each_row(self, X, function)
+        return distances
+
+    @property
+    def _precision(self) -> Array:
+        """The inverse of the covariance, or its diagonal."""
         precision = np.zeros(self.location_.size)
         columns = self._score.standardizer.columns
         precision[columns] = 1.0 / self.scale_[columns] ** 2
-        return SquaredDistances(self.location_, precision)
+        return precision
 
     def _log_det(self) -> tuple[int, float]:
         """Return how many features vary, and the log determinant of their covariance."""
@@ -198,20 +209,6 @@ class MeanEstimator(RobustEstimator):
     @property
     def _origin(self) -> Array:
         return self.location_
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class TrustedSums:
-    """Rows to the sum and the number of those that are trusted; small enough for workers."""
-
-    score: RowScore | EllipticalScore
-    offset: float
-    origin: Array
-
-    def __call__(self, rows: NDArray[np.floating]) -> Array:
-        """Return sums of x - origin, and the number of rows, as one row."""
-        trusted = rows[self.score(rows) >= self.offset]
-        return np.append((trusted - self.origin).sum(axis=0), float(len(trusted)))[None, :]
 
 
 @documented
@@ -260,29 +257,6 @@ class RobustMean(MeanEstimator):
     True
     """
 
-    def __init__(
-        self,
-        *,
-        contamination: float | str = "auto",
-        scale: str | ArrayLike | None = "auto",
-        covariance: object = "auto",
-        missing: str | None = None,
-        solver: str = "polyak",
-        max_iter: int = 300,
-        subsample: int | None = 1_000_000,
-        random_state: int | np.random.RandomState | None = None,
-        verbose: int | bool = False,
-    ) -> None:
-        self.contamination = contamination
-        self.scale = scale
-        self.covariance = covariance
-        self.missing = missing
-        self.solver = solver
-        self.max_iter = max_iter
-        self.subsample = subsample
-        self.random_state = random_state
-        self.verbose = verbose
-
     def _set_answer(self, found: Fit) -> None:
         super()._set_answer(found)
         self.__dict__.pop("covariance_", None)
@@ -316,54 +290,23 @@ class RobustMean(MeanEstimator):
         ndarray of shape (n_samples,)
         """
         check_is_fitted(self)
-        distances: Array = each_row(self, X, self._squared_distances())
-        return distances
+        return self._squared_distances(X)
 
-    def _squared_distances(self) -> SquaredDistances:
-        return SquaredDistances(self.location_, self.precision_)
+    @property
+    def _precision(self) -> Array:
+        return self.precision_
 
     def _log_det(self) -> tuple[int, float]:
         values = np.linalg.eigvalsh(self.covariance_)
         values = values[values > values[-1] * values.size * np.finfo(np.float64).eps]
         return values.size, float(np.log(values).sum())
 
-    def error_norm(
-        self,
-        comp_cov: ArrayLike,
-        norm: str = "frobenius",
-        scaling: bool = True,
-        squared: bool = True,
-    ) -> float:
-        """Return how far `covariance_` is from another matrix.
-
-        Parameters
-        ----------
-        comp_cov : array-like of shape (n_features, n_features)
-        norm : {"frobenius", "spectral"}, default="frobenius"
-        scaling : bool, default=True
-            Divide the squared norm by the number of features.
-        squared : bool, default=True
-        """
-        check_is_fitted(self)
-        error = EmpiricalCovariance.error_norm(self, comp_cov, norm, scaling, squared)
-        return float(error)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class SquaredDistances:
-    """Rows to their squared Mahalanobis distances; small enough for workers."""
-
-    location: Array
-    precision: Array  # a matrix, or its diagonal
-
-    def __call__(self, rows: NDArray[np.floating]) -> Array:
-        """Return the squared distance of each row."""
-        away = rows - self.location
-        pulled = away * self.precision if self.precision.ndim == 1 else away @ self.precision
-        return np.asarray(np.einsum("ij,ij->i", pulled, away))
+    # How far `covariance_` is from another matrix, for comparisons.
+    error_norm = EmpiricalCovariance.error_norm
 
 
 @documented
+@dataclass(eq=False, repr=False)
 class RobustSparseMean(MeanEstimator):
     r"""Sparse mean of data of which a fraction of the rows is arbitrarily wrong.
 
@@ -417,49 +360,18 @@ class RobustSparseMean(MeanEstimator):
     0.1
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {**COMMON, **N_NONZERO}
+    n_nonzero: int | str = "auto"
 
-    def __init__(
-        self,
-        n_nonzero: int | str = "auto",
-        *,
-        contamination: float | str = "auto",
-        scale: str | ArrayLike | None = "auto",
-        covariance: object = "auto",
-        missing: str | None = None,
-        solver: str = "polyak",
-        max_iter: int = 300,
-        subsample: int | None = 1_000_000,
-        random_state: int | np.random.RandomState | None = None,
-        verbose: int | bool = False,
-    ) -> None:
-        self.n_nonzero = n_nonzero
-        self.contamination = contamination
-        self.scale = scale
-        self.covariance = covariance
-        self.missing = missing
-        self.solver = solver
-        self.max_iter = max_iter
-        self.subsample = subsample
-        self.random_state = random_state
-        self.verbose = verbose
+    _parameter_constraints: ClassVar[dict[str, Any]] = SPARSE_MEAN
+
+    support_: Indices = field(init=False)
+    n_nonzero_: int = field(init=False)
+    _n_searched: int = field(init=False)
 
     def _task(self, n_samples: int) -> Task:
-        return Task(n_nonzero=() if self.n_nonzero == "auto" else (int(self.n_nonzero),))
-
-    def _validate_rows(
-        self, X: ArrayLike, sample_weight: ArrayLike | None
-    ) -> tuple[Rows, Array | None]:
-        rows, weight = super()._validate_rows(X, sample_weight)
-        d = rows.shape[1]
-        if self.n_nonzero != "auto" and int(self.n_nonzero) > d:
-            warnings.warn(
-                f"n_nonzero={self.n_nonzero} is larger than the number of features {d}; {d} is "
-                "used",
-                UserWarning,
-                stacklevel=3,
-            )
-        return rows, weight
+        if self.n_nonzero == "auto":
+            return Task(n_nonzero=())
+        return Task(n_nonzero=(clipped(int(self.n_nonzero), self.n_features_in_),))
 
     @property
     def _nonzero(self) -> NDArray[np.bool_]:
@@ -485,3 +397,21 @@ class RobustSparseMean(MeanEstimator):
         location = np.zeros_like(mean)
         location[chosen] = mean[chosen]
         return location
+
+
+# Functions of rows that are sent to workers, with small arguments.
+
+
+def _trusted_sums(
+    rows: NDArray[np.floating], score: RowScore | EllipticalScore, offset: float, origin: Array
+) -> Array:
+    """Return the sum of x - origin over the rows that are trusted, and their number, as one row."""
+    trusted = rows[score(rows) >= offset]
+    return np.append((trusted - origin).sum(axis=0), float(len(trusted)))[None, :]
+
+
+def _squared_distances(rows: NDArray[np.floating], location: Array, precision: Array) -> Array:
+    """Return the squared Mahalanobis distances; the precision is a matrix, or its diagonal."""
+    away = rows - location
+    pulled = away * precision if precision.ndim == 1 else away @ precision
+    return np.asarray(np.einsum("ij,ij->i", pulled, away))

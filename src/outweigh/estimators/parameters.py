@@ -2,16 +2,40 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, TypeVar
 
+import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import HasMethods, Interval, Options, StrOptions
 
 from outweigh.optimise import SOLVERS
 
-__all__ = ["COMMON", "N_COMPONENTS", "N_NONZERO", "N_NONZERO_EACH", "SEARCH", "documented"]
-
 Class = TypeVar("Class", bound=type)
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class Parameters:
+    """What a user may set in all four estimators; what each means is said in `_SAID_ONCE`."""
+
+    contamination: float | str = "auto"
+    scale: str | ArrayLike | None = "auto"
+    covariance: object = "auto"
+    missing: str | None = None
+    solver: str = "polyak"
+    max_iter: int = 300
+    subsample: int | None = 1_000_000
+    random_state: int | np.random.RandomState | None = None
+    verbose: int | bool = False
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class ComponentsParameters(Parameters):
+    """What a user may set in both estimators of components."""
+
+    scale: str | ArrayLike | None = None
+    assume_centered: bool = False
 
 
 class _Zero(Options):
@@ -21,44 +45,42 @@ class _Zero(Options):
         return not isinstance(val, bool) and bool(super().is_satisfied_by(val))
 
 
+_AUTO = StrOptions({"auto"})
+_COUNT = Interval(Integral, 1, None, closed="left")
+_MINORITY = Interval(Real, 0.0, 0.5, closed="neither")
+
 COMMON: dict[str, Any] = {
-    "contamination": [
-        StrOptions({"auto"}),
-        Interval(Real, 0.0, 0.5, closed="neither"),
-        _Zero(Real, {0.0}),
-    ],
+    "contamination": [_AUTO, _MINORITY, _Zero(Real, {0.0})],
     "scale": [StrOptions({"auto", "mad"}), "array-like", None],
-    "covariance": [StrOptions({"auto"}), "array-like", HasMethods(["fit"]), None],
+    "covariance": [_AUTO, "array-like", HasMethods(["fit"]), None],
     "missing": [StrOptions({"drop", "median"}), None],
     "solver": [StrOptions({*SOLVERS, "paper"})],
-    "max_iter": [Interval(Integral, 1, None, closed="left")],
+    "max_iter": [_COUNT],
     # Among fewer rows than ten no outlier is ever looked for, unless the share is given.
     "subsample": [Interval(Integral, 10, None, closed="left"), None],
     "random_state": ["random_state"],
     "verbose": ["verbose"],
 }
 
-N_NONZERO: dict[str, Any] = {
-    "n_nonzero": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")]
-}
+SPARSE_MEAN: dict[str, Any] = {**COMMON, "n_nonzero": [_AUTO, _COUNT]}
 
-N_COMPONENTS: dict[str, Any] = {
-    "n_components": [
-        Interval(Integral, 1, None, closed="left"),
-        Interval(Real, 0.0, 1.0, closed="neither"),
-        StrOptions({"auto"}),
-        None,
-    ],
+PCA: dict[str, Any] = {
+    **COMMON,
+    "n_components": [_COUNT, Interval(Real, 0.0, 1.0, closed="neither"), _AUTO, None],
     "assume_centered": ["boolean"],
+    "whiten": ["boolean"],
 }
 
-N_NONZERO_EACH: dict[str, Any] = {
-    "n_nonzero": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left"), "array-like"]
+SPARSE_PCA: dict[str, Any] = {
+    **COMMON,
+    "n_components": [_COUNT, _AUTO],
+    "n_nonzero": [_AUTO, _COUNT, "array-like"],
+    "assume_centered": ["boolean"],
 }
 
 SEARCH: dict[str, Any] = {
     "estimator": [HasMethods(["fit", "set_params"])],
-    "upper": [Interval(Real, 0.0, 0.5, closed="neither")],
+    "upper": [_MINORITY],
     "tol": [Interval(Real, 0.0, None, closed="neither")],
 }
 
@@ -99,7 +121,8 @@ missing : {"drop", "median"} or None, default=None
         is then exceeded by as much as that of a sample may exceed that of all rows. None: all rows,
         always.
     random_state : int, RandomState or None, default=None
-        Draws the sample of `subsample`, which is all that is random; None means 0.
+        Draws the sample of `subsample`, which is all that is random; None means 0. An error where
+        `subsample` is None.
     verbose : bool or int, default=False
         Log each evaluation at level INFO to the logger ``outweigh``. Where no logging is set up it
         is written to standard error.""",

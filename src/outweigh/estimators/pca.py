@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
 from abc import abstractmethod
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY, dataclass, replace
+from functools import partial
 from numbers import Integral
 from typing import Any, ClassVar
 
@@ -13,12 +13,11 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from outweigh.estimators.base import RobustEstimator
+from outweigh.estimators.base import RobustEstimator, clipped
 from outweigh.estimators.input import each_row
-from outweigh.estimators.parameters import COMMON, N_COMPONENTS, N_NONZERO_EACH, documented
+from outweigh.estimators.parameters import PCA, SPARSE_PCA, ComponentsParameters, documented
 from outweigh.fit.beyond import feature_variances
 from outweigh.fit.distances import Distances, DistanceScore, distances_for
 from outweigh.fit.readers import fix_signs, orthonormal
@@ -34,16 +33,20 @@ _LARGEST = 1e140
 _ROWS_AT_A_TIME = 4096
 
 
-class ComponentsEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RobustEstimator):
+class ComponentsEstimator(
+    ClassNamePrefixFeaturesOutMixin, TransformerMixin, ComponentsParameters, RobustEstimator
+):
     """The fit template and the methods of both."""
 
     n_components: int | float | str | None
-    covariance: object
-    assume_centered: bool
     components_: Array
     explained_variance_: Array
+    explained_variance_ratio_: Array
+    singular_values_: Array
+    noise_variance_: float
+    score_cutoff_: float
+    orthogonal_cutoff_: float
     mean_: Array
-    scale_: Array
     n_components_: int
     _units: Array
     _distances: Distances
@@ -111,7 +114,7 @@ class ComponentsEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Rob
             self._distances = judged.moved(origin / self._units, noise.level)
         else:
             self._distances = distances_for(
-                noise.rows.samples(InUnits(self._units), self.n_features_in_),
+                noise.rows.samples(partial(_in_units, self._units), self.n_features_in_),
                 found.weights,
                 orthonormal(self.components_.T),
                 not self.assume_centered,
@@ -198,7 +201,7 @@ class ComponentsEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Rob
         scores: NDArray[np.floating] = each_row(
             self,
             X,
-            Projection(self.mean_, self._directions),
+            partial(_projected, mean=self.mean_, components=self._directions),
             dtypes=[np.float64, np.float32],
             n_columns=self._n_features_out,
         )
@@ -244,9 +247,7 @@ class ComponentsEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Rob
         -------
         ndarray of shape (n_samples,)
         """
-        check_is_fitted(self)
-        distances: Array = each_row(self, X, DistanceOf(self._distances, self._units, "score"))
-        return distances
+        return self._each_distance(X, Distances.score)
 
     def orthogonal_distances(self, X: ArrayLike) -> Array:
         """Return the distance of each row from the subspace; see `orthogonal_cutoff_`.
@@ -261,8 +262,14 @@ class ComponentsEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Rob
         -------
         ndarray of shape (n_samples,)
         """
+        return self._each_distance(X, Distances.orthogonal)
+
+    def _each_distance(
+        self, X: ArrayLike, measured: Callable[[Distances, DenseSamples], Array]
+    ) -> Array:
         check_is_fitted(self)
-        distances: Array = each_row(self, X, DistanceOf(self._distances, self._units, "orthogonal"))
+        function = partial(_distance, measured, self._distances, self._units)
+        distances: Array = each_row(self, X, function)
         return distances
 
     @property
@@ -284,56 +291,35 @@ class ComponentsEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Rob
         return int(self.components_.shape[0])
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Projection:
-    """Rows to their scores; small enough to be sent to workers."""
-
-    mean: Array
-    components: Array
-
-    def __call__(self, rows: NDArray[np.floating]) -> NDArray[np.floating]:
-        """Return the scores, in the precision of the rows."""
-        scores = np.empty((rows.shape[0], self.components.shape[0]), dtype=rows.dtype)
-        limit = np.finfo(rows.dtype).max
-        # In double precision, a part of the rows at a time: far from zero the difference from the
-        # mean would lose its digits in single precision, and a copy of all rows may be too much.
-        for start in range(0, rows.shape[0], _ROWS_AT_A_TIME):
-            part = slice(start, start + _ROWS_AT_A_TIME)
-            along = (rows[part] - self.mean) @ self.components.T
-            scores[part] = np.clip(along, -limit, limit)
-        return scores
+# Functions of rows that are sent to workers, with small arguments.
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class DistanceOf:
-    """Rows to one of their two distances; small enough to be sent to workers."""
-
-    distances: Distances
-    scale: Array
-    kind: str
-
-    def __call__(self, rows: NDArray[np.floating]) -> Array:
-        """Return the distance of each row."""
-        samples = DenseSamples(InUnits(self.scale)(rows))
-        along = self.kind == "score"
-        return self.distances.score(samples) if along else self.distances.orthogonal(samples)
+def _projected(rows: NDArray[np.floating], mean: Array, components: Array) -> NDArray[np.floating]:
+    """Return the scores of rows, in their precision."""
+    scores = np.empty((rows.shape[0], components.shape[0]), dtype=rows.dtype)
+    limit = np.finfo(rows.dtype).max
+    # In double precision, a part of the rows at a time: far from zero the difference from the
+    # mean would lose its digits in single precision, and a copy of all rows may be too much.
+    for start in range(0, rows.shape[0], _ROWS_AT_A_TIME):
+        part = slice(start, start + _ROWS_AT_A_TIME)
+        scores[part] = np.clip((rows[part] - mean) @ components.T, -limit, limit)
+    return scores
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class InUnits:
-    """Rows divided by the scale of each column; small enough to be sent to workers."""
-
-    scale: Array
-
-    def __call__(self, rows: NDArray[np.floating]) -> Array:
-        """Return the rows, huge values clipped."""
-        with np.errstate(over="ignore"):
-            values = rows if np.all(self.scale == 1.0) else rows / self.scale
-        return _within_range(values)
+def _distance(
+    measured: Callable[[Distances, DenseSamples], Array],
+    distances: Distances,
+    scale: Array,
+    rows: NDArray[np.floating],
+) -> Array:
+    """Return one of the two distances of each row."""
+    return measured(distances, DenseSamples(_in_units(scale, rows)))
 
 
-def _within_range(rows: NDArray[np.floating]) -> Array:
-    values = np.asarray(rows, dtype=np.float64)
+def _in_units(scale: Array, rows: NDArray[np.floating]) -> Array:
+    """Return rows divided by the scale of each column, huge values clipped."""
+    with np.errstate(over="ignore"):
+        values = np.asarray(rows if np.all(scale == 1.0) else rows / scale, dtype=np.float64)
     # Looking is quicker than a copy.
     if values.min(initial=0.0) >= -_LARGEST and values.max(initial=0.0) <= _LARGEST:
         return values
@@ -375,6 +361,7 @@ def _adjusted_variances(covariance: Array) -> tuple[Indices, Array]:
 
 
 @documented
+@dataclass(eq=False, repr=False)
 class RobustPCA(ComponentsEstimator):
     r"""Principal components of data of which a fraction of the rows is arbitrarily wrong.
 
@@ -449,40 +436,11 @@ class RobustPCA(ComponentsEstimator):
     True
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **COMMON,
-        **N_COMPONENTS,
-        "whiten": ["boolean"],
-    }
+    n_components: int | float | str | None = 1
+    _: KW_ONLY
+    whiten: bool = False
 
-    def __init__(
-        self,
-        n_components: int | float | str | None = 1,
-        *,
-        contamination: float | str = "auto",
-        scale: str | ArrayLike | None = None,
-        covariance: object = "auto",
-        assume_centered: bool = False,
-        whiten: bool = False,
-        missing: str | None = None,
-        solver: str = "polyak",
-        max_iter: int = 300,
-        subsample: int | None = 1_000_000,
-        random_state: int | np.random.RandomState | None = None,
-        verbose: int | bool = False,
-    ) -> None:
-        self.n_components = n_components
-        self.contamination = contamination
-        self.scale = scale
-        self.covariance = covariance
-        self.assume_centered = assume_centered
-        self.whiten = whiten
-        self.missing = missing
-        self.solver = solver
-        self.max_iter = max_iter
-        self.subsample = subsample
-        self.random_state = random_state
-        self.verbose = verbose
+    _parameter_constraints: ClassVar[dict[str, Any]] = PCA
 
     def _wanted_nonzero(self, n_components: int) -> None:
         return None
@@ -528,6 +486,7 @@ class RobustPCA(ComponentsEstimator):
 
 
 @documented
+@dataclass(eq=False, repr=False)
 class RobustSparsePCA(ComponentsEstimator):
     r"""Sparse principal components of data of which a fraction of the rows is arbitrarily wrong.
 
@@ -593,41 +552,10 @@ class RobustSparsePCA(ComponentsEstimator):
     True
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **COMMON,
-        **N_COMPONENTS,
-        **N_NONZERO_EACH,
-        "n_components": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
-    }
+    n_components: int | str = 1
+    n_nonzero: int | Sequence[int] | str = "auto"
 
-    def __init__(
-        self,
-        n_components: int | str = 1,
-        n_nonzero: int | Sequence[int] | str = "auto",
-        *,
-        contamination: float | str = "auto",
-        scale: str | ArrayLike | None = None,
-        covariance: object = "auto",
-        assume_centered: bool = False,
-        missing: str | None = None,
-        solver: str = "polyak",
-        max_iter: int = 300,
-        subsample: int | None = 1_000_000,
-        random_state: int | np.random.RandomState | None = None,
-        verbose: int | bool = False,
-    ) -> None:
-        self.n_components = n_components
-        self.n_nonzero = n_nonzero
-        self.contamination = contamination
-        self.scale = scale
-        self.covariance = covariance
-        self.assume_centered = assume_centered
-        self.missing = missing
-        self.solver = solver
-        self.max_iter = max_iter
-        self.subsample = subsample
-        self.random_state = random_state
-        self.verbose = verbose
+    _parameter_constraints: ClassVar[dict[str, Any]] = SPARSE_PCA
 
     @property
     def n_nonzero_(self) -> NDArray[np.intp]:
@@ -638,13 +566,15 @@ class RobustSparsePCA(ComponentsEstimator):
     def _filled_up(self, rows: Array, count: int) -> Array:
         # Axes as they are, sparse, in place of those at right angles.
         added = np.argmax(np.abs(_completed(rows, count)[len(rows) :]), axis=1)
-        return np.vstack([rows, np.eye(rows.shape[1])[added]])
+        axes = np.zeros((len(added), rows.shape[1]))
+        axes[np.arange(len(added)), added] = 1.0
+        return np.vstack([rows, axes])
 
     def _wanted_nonzero(self, n_components: int) -> tuple[int, ...]:
         if isinstance(self.n_nonzero, str):
             return ()
         if isinstance(self.n_nonzero, (int, Integral)):
-            wanted = (int(self.n_nonzero),) * n_components
+            wanted = (self.n_nonzero,) * n_components
         else:
             wanted = tuple(self.n_nonzero)
             if len(wanted) != n_components:
@@ -656,11 +586,5 @@ class RobustSparsePCA(ComponentsEstimator):
                 raise ValueError(
                     f"n_nonzero must hold whole numbers of at least 1; got {self.n_nonzero!r}"
                 )
-        d = self.n_features_in_
-        if max(wanted) > d:
-            warnings.warn(
-                f"n_nonzero={max(wanted)} is larger than the number of features {d}; {d} is used",
-                UserWarning,
-                stacklevel=4,
-            )
-        return tuple(min(int(k), d) for k in wanted)
+        most = clipped(max(wanted), self.n_features_in_)
+        return tuple(min(int(k), most) for k in wanted)

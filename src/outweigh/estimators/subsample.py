@@ -15,7 +15,7 @@ from outweigh.estimators.input import sample_weights
 from outweigh.protocols import Array, Indices
 from outweigh.samples import Rows
 
-__all__ = ["Subsample", "Trusts", "subsample_of"]
+__all__ = ["Subsample", "subsample_of", "trusted"]
 
 logger = logging.getLogger("outweigh")
 
@@ -51,16 +51,11 @@ class Subsample:
         return float(min(_DEVIATIONS * deviation, (0.5 - contamination) / 2.0))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Trusts:
-    """Rows to whether each is trusted; small enough to be sent to workers."""
-
-    score: Callable[[NDArray[np.float64]], Array]
-    offset: float
-
-    def __call__(self, rows: NDArray[np.floating]) -> NDArray[np.bool_]:
-        """Return whether the score of each row is not below the offset."""
-        return np.asarray(self.score(np.asarray(rows, dtype=np.float64)) >= self.offset)
+def trusted(
+    rows: NDArray[np.floating], score: Callable[[NDArray[np.float64]], Array], offset: float
+) -> NDArray[np.bool_]:
+    """Return whether the score of each row is not below the offset; it is sent to workers."""
+    return np.asarray(score(np.asarray(rows, dtype=np.float64)) >= offset)
 
 
 def subsample_of(

@@ -44,7 +44,7 @@ from outweigh.experiments.algorithms import ALGORITHMS
 from outweigh.experiments.errors import ExperimentError, unknown
 from outweigh.experiments.fields import Fields
 from outweigh.experiments.metrics import DEFAULT_METRIC, METRICS
-from outweigh.experiments.spec import DIMENSIONS, GUIDES, Experiment, Point, Quick
+from outweigh.experiments.spec import DIMENSIONS, GUIDES, Experiment, Point
 
 _KEYS = ("name", "title", "about", "source", "adversary", "algorithms", "trials", "metric", "seed")
 _TABLES = ("fixed", "options", "grid", "axes", "quick")
@@ -188,14 +188,14 @@ def _algorithms(fields: Fields, task: str) -> tuple[str, ...]:
     return fields.choices("algorithms", suited, what=f"algorithm for {task}")
 
 
-def _quick(fields: Fields, task: str, parameter: str) -> Quick:
+def _quick(fields: Fields, task: str, parameter: str) -> dict[str, Any]:
     quick = fields.table("quick", allowed=("values", "trials", "algorithms"))
     readers: dict[str, Callable[[], Any]] = {
         "values": lambda: quick.numbers("values", whole=_is_count(parameter)),
         "trials": lambda: quick.count("trials"),
         "algorithms": lambda: _algorithms(quick, task),
     }
-    return Quick(**{key: read() for key, read in readers.items() if key in quick.keys})
+    return {key: read() for key, read in readers.items() if key in quick.keys}
 
 
 def _check_point(fields: Fields, experiment: Experiment, point: Point) -> None:

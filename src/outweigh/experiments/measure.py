@@ -25,7 +25,7 @@ from threadpoolctl import threadpool_limits
 
 from outweigh.adversaries import Sample, make
 from outweigh.experiments.algorithms import ALGORITHMS, Algorithm
-from outweigh.experiments.metrics import METRICS
+from outweigh.experiments.metrics import METRICS, Metric
 from outweigh.experiments.spec import Record, Run, derive_seed
 from outweigh.libraries import versions
 
@@ -67,8 +67,8 @@ def execute(run: Run) -> Record:
             estimator = algorithm.build(
                 point.n_nonzero, point.contamination, derive_seed(run.seed, run.algorithm)
             )
-            seconds, peak = _timed_fit(algorithm, estimator, sample)
-            record |= _outcome(run, algorithm, estimator, sample)
+            seconds, peak = timed_fit(algorithm, estimator, sample)
+            record |= outcome(METRICS[run.metric], algorithm, estimator, sample)
             record |= {"status": "ok", "seconds": seconds, "peak_memory_mb": peak}
         except Exception as error:  # any failure of an algorithm is a result of the experiment
             record |= {"status": "failed", "failure": _one_line(f"{type(error).__name__}: {error}")}
@@ -117,7 +117,8 @@ def _draw(run: Run) -> Sample:
     )
 
 
-def _timed_fit(algorithm: Algorithm, estimator: Any, sample: Sample) -> tuple[float, float | None]:
+def timed_fit(algorithm: Algorithm, estimator: Any, sample: Sample) -> tuple[float, float | None]:
+    """Fit, and return the seconds that took and by how many MB memory rose, if that is known."""
     truth = _truth_for(algorithm, sample)
     before = _restart_high_water_mark()
     start = time.perf_counter()
@@ -128,8 +129,9 @@ def _timed_fit(algorithm: Algorithm, estimator: Any, sample: Sample) -> tuple[fl
     return round(seconds, 6), peak
 
 
-def _outcome(run: Run, algorithm: Algorithm, estimator: Any, sample: Sample) -> Record:
-    error = METRICS[run.metric].distance(estimate_of(algorithm, estimator), sample.truth)
+def outcome(metric: Metric, algorithm: Algorithm, estimator: Any, sample: Sample) -> Record:
+    """Return how far a fitted estimator is from the truth, and what it says of the rows."""
+    error = metric.distance(estimate_of(algorithm, estimator), sample.truth)
     n_iter = getattr(estimator, "n_iter_", None)
     verdict = getattr(getattr(estimator, "certificate_", None), "verdict", None)
     flagged = flagged_rows(estimator, sample.X)

@@ -8,6 +8,7 @@ from types import MappingProxyType
 
 import numpy as np
 import numpy.typing as npt
+from scipy.linalg import orth
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -67,15 +68,9 @@ def projector(estimate: FloatArray, truth: FloatArray) -> float:
     >>> round(projector(np.array([[1.0, 0.0]]), np.array([[0.0, 1.0]])), 4)
     1.4142
     """
-    found, true = _orthonormal_rows(estimate), _orthonormal_rows(truth)
-    overlap = float(np.sum((found @ true.T) ** 2))
-    return float(np.sqrt(max(0.0, len(found) + len(true) - 2.0 * overlap)))
-
-
-def _orthonormal_rows(A: FloatArray) -> FloatArray:
-    """Return an orthonormal basis of the span of the rows; a zero row spans nothing."""
-    _, sizes, rows = np.linalg.svd(np.atleast_2d(A), full_matrices=False)
-    return np.asarray(rows[sizes > 1e-12 * max(1.0, float(sizes[0]))], dtype=np.float64)
+    found, true = orth(np.atleast_2d(estimate).T), orth(np.atleast_2d(truth).T)
+    overlap = float(np.sum((found.T @ true) ** 2))
+    return float(np.sqrt(max(0.0, found.shape[1] + true.shape[1] - 2.0 * overlap)))
 
 
 METRICS: Mapping[str, Metric] = MappingProxyType(

@@ -95,15 +95,6 @@ class Run:
 
 
 @dataclass(frozen=True)
-class Quick:
-    """What a quick look leaves of an experiment."""
-
-    values: tuple[float, ...] | None = None
-    trials: int | None = None
-    algorithms: tuple[str, ...] | None = None
-
-
-@dataclass(frozen=True)
 class Experiment:
     """An experiment, as a TOML file describes it.
 
@@ -140,8 +131,8 @@ class Experiment:
         What its figure calls the parameter; empty for the usual name.
     guide : str
         A key of :data:`GUIDES`: the rate that its figure shows as a line; empty for none.
-    quick : Quick
-        What ``quick()`` leaves.
+    quick : mapping
+        The fields of a quick look that differ: ``values``, ``trials`` and ``algorithms`` may.
     """
 
     name: str
@@ -162,7 +153,7 @@ class Experiment:
     log_y: bool = True
     label: str = ""
     guide: str = ""
-    quick: Quick = field(default_factory=Quick)
+    quick: Mapping[str, Any] = field(default_factory=dict)
 
     def quickly(self) -> Experiment:
         """Return the same experiment with fewer points and trials.
@@ -170,12 +161,7 @@ class Experiment:
         Its runs are runs of the full experiment, so that they need not be done again, as long as
         the quick values and algorithms are among the full ones.
         """
-        return replace(
-            self,
-            values=self.quick.values or self.values,
-            trials=self.quick.trials or self.trials,
-            algorithms=self.quick.algorithms or self.algorithms,
-        )
+        return replace(self, **self.quick)
 
     def points(self) -> Iterator[Point]:
         """Yield the points of the grid in order."""

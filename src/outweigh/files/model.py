@@ -40,7 +40,7 @@ from outweigh.files.archive import TooLarge, array_in, check_members, read_membe
 from outweigh.files.writing import write_file
 from outweigh.fit.certificate import Certificate, Moreau
 from outweigh.fit.distances import Apart, Distances, DistanceScore
-from outweigh.fit.elliptical import Cloud, SecondGroup
+from outweigh.fit.elliptical import Cloud
 from outweigh.fit.marginals import Marginals
 from outweigh.fit.noise import Standardizer
 from outweigh.fit.posterior import Group
@@ -79,7 +79,7 @@ _OPTIONAL = "feature_names_in_:d n_passes_: weights_:n covariance_:dd"
 RECORDS: tuple[Any, ...] = (
     *(Certificate, Moreau, NoiseFloor, Iterate, Group, Form),
     *(RowScore, DistanceScore, Distances, Apart, Standardizer),
-    *(EllipticalScore, Cloud, SecondGroup, Marginals, Scatter),
+    *(EllipticalScore, Cloud, Marginals, Scatter),
 )
 
 
@@ -257,6 +257,7 @@ def _load(archive: zipfile.ZipFile, name: str) -> RobustEstimator:
     state = {key: _decoded(value, arrays) for key, value in model["state"].items()}
     _check_state(cls, state)
     _check_types(cls, state)
+    estimator._validate_params()
     estimator.__dict__.update(state)
     # Records inside of the state may still contradict each other: then no row can be scored. What
     # fits two numbers of rows fits any.
@@ -269,17 +270,20 @@ def _load(archive: zipfile.ZipFile, name: str) -> RobustEstimator:
 
 
 def _check_state(cls: type[RobustEstimator], state: dict[str, Any]) -> None:
-    """Refuse arrays whose shapes contradict each other."""
+    """Refuse arrays whose shapes contradict each other, and public numbers that are not finite."""
     sizes = {"n": state["_n_rows"], "d": state["n_features_in_"]}
     for key, axes in {**STATE[cls], **OPTIONAL}.items():
         value = state.get(key)
-        if value is None:
+        if key not in state or (value is None and key not in OPTIONAL):
             continue
         shape = np.shape(value) if isinstance(value, np.ndarray) else ()
         if len(shape) != len(axes) or any(
             sizes.setdefault(axis, size) != size for axis, size in zip(axes, shape, strict=True)
         ):
             raise ValueError(f"{key} has the shape {shape}")
+        # Inside, infinite is how a law without heavy tails, or a cut that no row fails, is said.
+        if key.endswith("_") and isinstance(value, float) and not math.isfinite(value):
+            raise ValueError(f"{key} is {value}")
 
 
 def _check_types(cls: type, values: Mapping[str, Any]) -> None:
@@ -301,7 +305,8 @@ def _is(value: Any, declared: Any) -> bool:
         each = inside[:1] * len(value) if isinstance(inside[-1], EllipsisType) else inside
         return isinstance(value, tuple) and len(value) == len(each) and all(map(_is, value, each))
     if declared is float:
-        return isinstance(value, int | float) and not isinstance(value, bool)
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        return number and not math.isnan(value)
     return declared is Any or isinstance(value, kind or declared)
 
 

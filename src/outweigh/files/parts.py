@@ -26,6 +26,7 @@ from outweigh.files.table import (
     is_id,
     listed,
     one_line,
+    refuse_other_arrays,
     table_from,
 )
 from outweigh.libraries import library
@@ -188,7 +189,7 @@ def _array(source: str) -> Any:
     elif source.rstrip("/").endswith(".zarr"):
         library("zarr", _NEEDS)
         found = library("dask.array", _NEEDS).from_zarr(source)
-        _refuse_shape(source, found.shape, found.dtype)
+        refuse_other_arrays(source, found.shape, found.dtype)
         return found.rechunk({1: -1})
     else:
         path = str(Path(source).resolve())
@@ -201,7 +202,7 @@ def _array(source: str) -> Any:
         def read(start: int, stop: int) -> NDArray[Any]:
             return np.array(np.load(path, mmap_mode="r", allow_pickle=False)[start:stop])
 
-    _refuse_shape(source, shape, dtype)
+    refuse_other_arrays(source, shape, dtype)
     return _from_parts(read, shape, dtype)
 
 
@@ -237,14 +238,6 @@ def _from_parts(
     return da.concatenate(
         [da.from_delayed(delayed(start, stop), (stop - start, d), dtype) for start, stop in ends]
     )
-
-
-def _refuse_shape(source: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
-    if len(shape) != 2 or 0 in shape or dtype.kind not in "fiu":
-        raise DataError(
-            f"{source}: needs an array of numbers with two dimensions, rows and columns; got "
-            f"{dtype} of shape {shape}"
-        )
 
 
 def _from_frame(frame: Any, recognised: list[str]) -> Found:

@@ -37,6 +37,7 @@ from outweigh.files.table import (
     Table,
     Wanted,
     one_line,
+    refuse_other_arrays,
     table_from,
     wanted_columns,
 )
@@ -204,11 +205,7 @@ def _only_array(file: BinaryIO, name: str, limit: float) -> NDArray[Any]:
 
 
 def _in_columns(array: NDArray[Any], name: str) -> Found:
-    if array.ndim != 2 or array.dtype.kind not in "fiu":
-        raise DataError(
-            f"{name}: needs an array of numbers with two dimensions, rows and columns; "
-            f"got {array.dtype} of shape {array.shape}"
-        )
+    refuse_other_arrays(name, array.shape, array.dtype)
     names = [f"x{j}" for j in range(array.shape[1])]
     return _in_memory(_pandas().DataFrame(array, columns=names))
 

@@ -275,3 +275,12 @@ def listed(names: Sequence[str]) -> str:
 def one_line(error: BaseException) -> str:
     """Return what an error says, on one line of moderate length."""
     return " ".join(str(error).split())[:200]
+
+
+def refuse_other_arrays(source: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+    """Refuse what is not an array of numbers with rows and columns."""
+    if len(shape) != 2 or 0 in shape or dtype.kind not in "fiu":
+        raise DataError(
+            f"{source}: needs an array of numbers with two dimensions, rows and columns; got "
+            f"{dtype} of shape {shape}"
+        )

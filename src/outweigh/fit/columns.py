@@ -121,9 +121,10 @@ class RankedColumns:
     def values_that_count(self) -> Array:
         """Return 1 / sum p^2 for each column, p the shares of the rows that have each value."""
         repeated = np.any(self._ranked[:, 1:] == self._ranked[:, :-1], axis=1)
-        found = np.empty(len(self._ranked))
-        for j, values in enumerate(self._ranked):
-            weight = self._weight(j)
+        # Where all values differ and all rows count alike there are as many as rows.
+        found = np.full(len(self._ranked), float(self._ranked.shape[1]))
+        for j in np.flatnonzero(repeated).tolist() if self._equal else range(found.size):
+            values, weight = self._ranked[j], self._weight(j)
             if repeated[j]:
                 begins = np.flatnonzero(np.r_[True, values[1:] != values[:-1]])
                 weight = np.add.reduceat(weight, begins)
@@ -138,9 +139,14 @@ class RankedColumns:
 
 def weighted_quantile(values: Array, weights: Array, levels: list[float]) -> Array:
     """Return quantiles of one weighted sample: the least value with that share at or below it."""
-    # A share that is reached but for rounding is reached: copies of a row equal its weight.
-    levels = [level * (1.0 - 1e-12) for level in levels]
-    return np.asarray(np.quantile(values, levels, method="inverted_cdf", weights=weights))
+    order = np.argsort(values, kind="stable")
+    share = np.cumsum(weights[order])
+    share /= share[-1]
+    # A share that is reached but for rounding is reached: copies of a row equal its weight. Rows
+    # without weight come before the first that counts.
+    reached = np.maximum(np.array(levels) * (1.0 - 1e-12), np.finfo(float).tiny)
+    places = np.searchsorted(share, reached)
+    return np.asarray(values[order[np.minimum(places, values.size - 1)]])
 
 
 def column_quantiles(rows: Array, weights: Array, levels: list[float]) -> Array:

@@ -89,11 +89,13 @@ class Distances:
     def score(self, samples: Samples) -> Array:
         """Return the Mahalanobis distance inside the subspace; at least that of groups apart."""
         along = samples.project(self.components) - self.centre @ self.components
-        inside = np.sqrt((along**2 / self.variances).sum(axis=1))
-        if self.apart is None:
-            return np.asarray(inside)
-        least = np.sqrt(2.0 * self.apart.chance(samples)) * self.score_cutoff
-        return np.asarray(np.maximum(inside, least))
+        with np.errstate(over="ignore"):
+            # Where the clean rows are one point in it, others are infinitely far.
+            inside = np.sqrt((along**2 / self.variances).sum(axis=1))
+        if self.apart is not None:
+            least = np.sqrt(2.0 * self.apart.chance(samples)) * self.score_cutoff
+            inside = np.maximum(inside, least)
+        return np.asarray(np.minimum(inside, INFINITE))
 
     def orthogonal(self, samples: Samples) -> Array:
         """Return the distance from the subspace."""

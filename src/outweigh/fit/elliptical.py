@@ -13,53 +13,21 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, log_expit, ndtri
+from scipy.special import ndtri
 
 from outweigh.fit.columns import MAD_TO_SD, column_quantiles, weighted_quantile
 from outweigh.fit.groups import price_of_direction, principal_axes, set_apart, valley
 from outweigh.fit.marginals import Marginals, judged_columns, marginals
-from outweigh.fit.posterior import log_density
+from outweigh.fit.posterior import Group, two_laws
 from outweigh.fit.radial import RadialLaw, radial_law, second_group
 from outweigh.fit.scatter import Scatter
 from outweigh.fit.tuning import Tuning
 from outweigh.protocols import Array, Indices
 
-__all__ = ["Cloud", "Judgement", "SecondGroup", "judge_rows"]
+__all__ = ["Cloud", "Judgement", "judge_rows"]
 
 Mask = NDArray[np.bool_]
 _TINY = 1e-300
-_MANY = 1e6
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class SecondGroup:
-    """Rows that stand apart along a direction: a mixture of two laws there.
-
-    Attributes
-    ----------
-    direction : ndarray of shape (r,)
-        In the coordinates of the rows that were judged.
-    first, second : tuple of float
-        Centre and deviation of the bulk, and of the group.
-    share : float
-        Of the group.
-    nu : float
-        Degrees of freedom of the bulk, Student's t; large for a Gaussian.
-    gain : float
-        Nats by which the two laws explain the rows better than one, less their price.
-    """
-
-    direction: Array
-    first: tuple[float, float]
-    second: tuple[float, float]
-    share: float
-    nu: float
-    gain: float = 0.0
-
-    def log_odds(self, y: Array) -> Array:
-        """Return the log odds of rows, given along the direction, to be of the group."""
-        bulk = _log_density(y, *self.first, self.nu) + np.log1p(-self.share)
-        return np.asarray(_log_density(y, *self.second, _MANY) + np.log(self.share) - bulk)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -77,7 +45,7 @@ class Cloud:
         Of the rows kept, in those coordinates.
     limit : float
         The squared distance beyond which rows are distrusted.
-    groups : tuple of SecondGroup
+    groups : tuple of Group
     """
 
     columns: Indices
@@ -85,7 +53,7 @@ class Cloud:
     basis: Array | None
     scatter: Scatter
     limit: float
-    groups: tuple[SecondGroup, ...]
+    groups: tuple[Group, ...]
 
     def coordinates(self, X: NDArray[np.floating]) -> tuple[Array, Array]:
         """Return rows of all columns as they are judged, and squared how far outside the span."""
@@ -101,7 +69,7 @@ class Cloud:
         """Return the chance of rows, as they are judged, to be of a group that stands apart."""
         clean = np.ones(len(z))
         for group in self.groups:
-            clean *= expit(-group.log_odds(z @ group.direction))
+            clean *= 1.0 - group.wrong(z @ group.direction)
         return 1.0 - clean
 
     def foretold(self, X: NDArray[np.floating]) -> Array:
@@ -221,7 +189,7 @@ class _Judge:
         clean = np.where(far, 0.0, 1.0 - chance)
         # Once groups are gone, rows that they hid show, and some that seemed far do not.
         for _ in range(3):
-            scatter, squared, limit = self.limit(clean)
+            scatter, squared, limit = self.limit(clean, core)
             new = np.where(squared > limit, 0.0, 1.0 - chance)
             if self.removed(new) > self.bound or np.array_equal(new < 0.5, clean < 0.5):
                 break
@@ -231,8 +199,8 @@ class _Judge:
             # No minority: nothing tells which rows are the clean ones, and all are kept.
             clean, chance, groups = np.ones(len(self.Z)), np.zeros(len(self.Z)), ()
             limit = float(squared.max())
-        # More than half of the rows may be equal: then there is no distance but zero.
-        limit = max(limit, float(np.finfo(np.float64).eps) * float(squared.max()), _TINY)
+        # More than half of the rows may be equal, or all: then there is no distance but zero.
+        limit = max(limit, float(np.finfo(np.float64).eps) * max(float(squared.max()), 1.0))
         severity = np.maximum(squared / limit, 2.0 * chance)
         wrong = clean < 0.5
         clean = self.at_most(clean, severity)
@@ -276,13 +244,22 @@ class _Judge:
         median = weighted_quantile(squared, self.weight, [0.5 * (1.0 - share)])[0]
         return shape.at_median(float(median))
 
-    def limit(self, clean: Array) -> tuple[Scatter, Array, float]:
+    def limit(self, clean: Array, core: Mask) -> tuple[Scatter, Array, float]:
         """Return scatter, distances and cut under the weights found."""
-        trusted = clean >= 0.5
-        scatter = self.scatter(np.where(trusted, clean * self.weight, 0.0))
-        squared = scatter.distances(self.Z, trusted)
+        inner = self.inner(core, clean >= 0.5)
+        scatter = self.scatter(np.where(inner, clean * self.weight, 0.0))
+        squared = scatter.distances(self.Z, inner)
         law = self.law(squared, scatter.count, self.removed(clean))
         return scatter, squared, law.beyond(self.discovered(law, squared))
+
+    def inner(self, core: Mask, trusted: Mask) -> Mask:
+        """Return the rows trusted that are nearest to the core: what others are measured by.
+
+        The farthest may be outliers that the rest hides; counted, they would hide one another.
+        """
+        core = core & trusted
+        squared = self.scatter(self.weight * core).distances(self.Z, core)
+        return self.nearest(squared, trusted, self.tuning.inner * float(self.weight[trusted].sum()))
 
     def discovered(self, law: RadialLaw, squared: Array) -> float:
         """Return the probability beyond which clean rows are taken for far ones.
@@ -293,7 +270,8 @@ class _Judge:
         """
         chance = law.exceeded(squared)
         order = np.argsort(chance, kind="stable")
-        levels = np.maximum(self.level, 0.01 * np.cumsum(self.weight[order]) / self.n)
+        levels = np.cumsum(self.weight[order]) / self.n
+        levels = np.maximum(self.level, self.tuning.false_discoveries * levels)
         far = np.flatnonzero(chance[order] <= levels)
         return max(float(levels[far[-1]]) if far.size else self.level, self.parting)
 
@@ -384,11 +362,14 @@ class _Judge:
                 return np.zeros(len(core), dtype=np.bool_)
             if step > 0 and np.array_equal(new, far):
                 break
-            far, kept = new, ~new
+            far, kept = new, self.inner(core, ~new)
         scatter = self.scatter(self.weight * core)
         squared = scatter.distances(self.Z, core)
         law = self.law(squared, scatter.count, max(share, float(self.weight[apart].sum() / self.n)))
-        many = share > max(0.02, self.tuning.few_far / self.n) and (far & ~apart).any()
+        many = (
+            share > max(self.tuning.few_far_share, self.tuning.few_far / self.n)
+            and (far & ~apart).any()
+        )
         beyond = far & ~apart if many else self.more_than_expected(squared, law, ~apart)
         if not many and self.weight[beyond].sum() <= self.tuning.few_far:
             return far
@@ -396,13 +377,14 @@ class _Judge:
         group = second_group(squared[left], self.weight[left], beyond[left], law, self.d)
         logs, minor = np.log(squared[left] + _TINY), squared[left] > group.parting
         parted = valley(logs, self.weight[left], minor) <= self.tuning.valley
-        if parted and group.gain >= 1.5 * np.log(self.n):
+        worth = group.gain >= 1.5 * np.log(self.n)
+        if parted and worth:
             # Cut where a row is as likely of the group as of the bulk.
             self.parting = float(law.exceeded(np.array(group.parting)))
             return np.asarray(far | (squared > law.beyond(max(self.level, self.parting))))
-        # Three parameters more (Akaike). A bulk that is not Gaussian need not be elliptical either:
-        # its far rows count only if they stand apart.
-        if not many or (self.gaussian and group.gain >= 3.0):
+        # A bulk that is not Gaussian need not be elliptical either: its far rows count only if they
+        # stand apart.
+        if not many or (self.gaussian and worth):
             return far
         self.shape, self.gaussian = group.alone, False
         return np.asarray(squared > group.alone.beyond(self.level))
@@ -420,12 +402,10 @@ class _Judge:
 
     # ---- the verdict on groups
 
-    def verdict(
-        self, core: Mask, far: Mask, apart: list[Mask]
-    ) -> tuple[Array, tuple[SecondGroup, ...]]:
+    def verdict(self, core: Mask, far: Mask, apart: list[Mask]) -> tuple[Array, tuple[Group, ...]]:
         """Return each row's chance to be of a group that stands apart indeed, and those groups."""
         clean = np.ones(len(far))
-        groups: list[SecondGroup] = []
+        groups: list[Group] = []
         candidates = [group & ~far for group in apart]
         candidates = [group for group in candidates if self.weight[group].sum() >= 3.0]
         others = np.any(candidates, axis=0) if candidates else far
@@ -439,86 +419,39 @@ class _Judge:
                 clean = clean * (1.0 - found[1])
         return 1.0 - clean, tuple(groups)
 
-    def tell_apart(self, group: Mask, bulk: Mask, among: Mask) -> tuple[SecondGroup, Array] | None:
-        """Return the mixture of a bulk and a group, and each row's chance to be of the group."""
-        best: tuple[SecondGroup, Array] | None = None
+    def tell_apart(self, group: Mask, bulk: Mask, among: Mask) -> tuple[Group, Array] | None:
+        """Return a bulk and a group along a direction, and each row's chance to be of the group."""
+        best, most = None, price_of_direction(self.n, self.d) + 1.5 * np.log(self.n)
         for _ in range(4):
             scatter = self.scatter(self.weight * bulk)
             white = scatter.white(self.Z)
             squared = np.einsum("ij,ij->i", white, white)
             count = float(self.weight[group].sum())
             centre = (self.weight * group) @ white / count
-            length = float(np.linalg.norm(centre))
+            length = max(float(np.linalg.norm(centre)), _TINY)
             y = white @ centre
             # Each row along the direction that it had no part in.
             y[group] = (count * y[group] - squared[group]) / max(count - 1.0, 1.0)
             y[bulk] = scatter.leaving_out(squared[bulk]) * (
                 y[bulk] + squared[bulk] / (scatter.count - 1.0)
             )
-            y /= max(length, _TINY)
-            share = count / self.n
-            nu = self.law(scatter.distances(self.Z, bulk), scatter.count, share).nu
-            mixed = mixture(y[among], self.weight[among], group[among].astype(np.float64), nu)
-            if mixed is None:
+            y /= length
+            law = self.law(scatter.distances(self.Z, bulk), scatter.count, count / self.n)
+            found = two_laws(
+                y[among], self.weight[among], group[among].astype(np.float64), law.freedom
+            )
+            if found is None:
                 break
-            price = price_of_direction(self.n, self.d) + 1.5 * np.log(self.n)
-            gain = mixed.gain - price
-            direction = scatter.whitener @ centre / max(length, _TINY)
-            shift = float(scatter.mean @ direction)
-            chance = np.where(among, expit(mixed.log_odds(y)), 0.0)
+            laws, gain = found
+            chance = np.where(among, laws.wrong(y), 0.0)
             new = among & (chance >= 0.5)
-            if gain > 0.0 and (best is None or gain > best[0].gain):
-                placed = SecondGroup(
-                    direction,
-                    (mixed.first[0] + shift, mixed.first[1]),
-                    (mixed.second[0] + shift, mixed.second[1]),
-                    mixed.share,
-                    nu,
-                    gain,
-                )
-                best = (placed, chance)
-            if np.array_equal(new, group) or self.weight[new].sum() < 3.0:
-                break
-            if self.weight[new].sum() > self.n / 2.0:
+            if gain > most:
+                direction = scatter.whitener @ centre / length
+                best, most = (laws.moved(direction, float(scatter.mean @ direction)), chance), gain
+            if np.array_equal(new, group) or not 3.0 <= self.weight[new].sum() <= self.n / 2.0:
                 break
             group, bulk = new, among & ~new
         return best
-
-
-def mixture(
-    y: Array, weight: Array, chance: Array, nu: float, steps: int = 15
-) -> SecondGroup | None:
-    """Fit a bulk (Student's t of nu degrees) and a Gaussian group to rows along one direction.
-
-    Begun with the chance of each row to be of the group. ``gain`` of what is returned is the log
-    likelihood less that of one t. None where nothing is left of the group.
-    """
-    total = weight.sum()
-    # The variance of a t law is that much its squared scale; without limit for nu <= 2.
-    narrow = float(np.sqrt(max(nu - 2.0, 0.5) / nu)) if nu < 200 else 1.0
-    nu = nu if nu < 200 else _MANY
-
-    def moments(share: Array, factor: float) -> tuple[float, float]:
-        share = share / share.sum()
-        mean = float(share @ y)
-        return mean, factor * float(np.sqrt(share @ (y - mean) ** 2 + 1e-6))
-
-    found: SecondGroup | None = None
-    for _ in range(steps):
-        of_group = weight * chance
-        part = float(of_group.sum())
-        if part < 3.0 or part > total - 3.0:
-            return None
-        found = SecondGroup(
-            np.ones(1), moments(weight - of_group, narrow), moments(of_group, 1.0), part / total, nu
-        )
-        chance = expit(found.log_odds(y))
-    assert found is not None
-    bulk = _log_density(y, *found.first, nu) + np.log1p(-found.share)
-    both = bulk - log_expit(-found.log_odds(y))
-    one = _log_density(y, *moments(weight, narrow), nu)
-    gain = float(weight @ (both - one))
-    return SecondGroup(found.direction, found.first, found.second, found.share, nu, gain)
 
 
 def _share_below(column: Array, share: Array) -> Array:
@@ -527,8 +460,3 @@ def _share_below(column: Array, share: Array) -> Array:
     equal = np.bincount(place, share)
     # Under very uneven weights a share may round to all or nothing.
     return np.clip((np.cumsum(equal) - equal / 2.0)[place], 1e-12, 1.0 - 1e-12)
-
-
-def _log_density(y: Array, centre: float, spread: float, nu: float) -> Array:
-    """Return that of Student's t, or of a Gaussian for large nu."""
-    return log_density(y, centre, spread, nu if nu < _MANY else np.inf)

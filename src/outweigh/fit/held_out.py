@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from outweigh.fit.distances import Apart, Distances, distances_for
 from outweigh.fit.radial import radial_law
 from outweigh.fit.readers import fix_signs
+from outweigh.fit.tuning import TUNING
 from outweigh.protocols import Array, Indices, Samples
 from outweigh.samples.matrices import as_array
 
@@ -29,9 +30,8 @@ __all__ = [
 ]
 
 _FOLDS = 5
-# Of the rows taken for far out so many are expected to be clean (Benjamini and Hochberg, 1995), and
-# in a table without any, one is in so many tables.
-_FALSE, _NONE = 0.01, 0.05
+# In a table without any wrong row one is taken for far out in so many tables.
+_NONE = 0.05
 _TINY = 1e-12
 
 
@@ -63,9 +63,10 @@ def beyond_limits(
     The squared distances of clean rows, each held out, are taken for c F(k, m): chi-squared with k
     degrees of freedom over a variance that m rows tell. m rows have weight, and c and k are by
     their quartiles. A row is beyond the limit where its chance is below 0.05/n, or where of all
-    rows so far out 0.01 are expected to be clean. The cut-offs are these limits, or as far as the
-    rows within both limits are from the fit to the rows that have weight: of those the few that had
-    a part in it are nearer, or farther out along directions that were fitted to them.
+    rows so far out 0.01 are expected to be clean (Benjamini and Hochberg, 1995). The cut-offs are
+    these limits, or as far as the rows within both limits are from the fit to the rows that have
+    weight: of those the few that had a part in it are nearer, or farther out along directions that
+    were fitted to them.
 
     Parameters
     ----------
@@ -151,7 +152,7 @@ def _limit(squared: Array, sample_weight: Array, most: int, share: float) -> flo
     law = replace(law, nu=max(n * (1.0 - share), 2.0)).at_median(law.beyond(0.5))
     chance = law.exceeded(squared)
     order = np.argsort(chance, kind="stable")
-    levels = np.maximum(_NONE / n, _FALSE * np.cumsum(weight[order]) / n)
+    levels = np.maximum(_NONE / n, TUNING.false_discoveries * np.cumsum(weight[order]) / n)
     far: NDArray[np.intp] = np.flatnonzero(chance[order] <= levels)
     limit = law.beyond(float(levels[far[-1]]) if far.size else _NONE / n)
     # Where rows lie in a subspace, rounding is what is left beside it.

@@ -26,7 +26,7 @@ __all__ = ["Noise", "Standardizer", "first_look", "known_covariance", "refuse_hu
 ROWS_FOR_ORIGIN = 500
 # Scales that are divided by are read off all rows unless there are more values than this.
 _VALUES_FOR_SCALE = 10_000_000
-_VALUES_AT_ONCE = 1_000_000
+_VALUES_AT_ONCE, _VALUES_IN_CACHE = 1_000_000, 1 << 15
 # A centre within this many noise units of zero needs no shift of the origin.
 _NEAR_ORIGIN = 10.0
 # In units of the noise. Beyond it, sums of fourth powers of what is left after pruning overflow.
@@ -228,12 +228,13 @@ def first_look(
     if to_read or common_level:
         count = max(count, _VALUES_FOR_SCALE // columns.size)
     some, some_weight = _spread_rows(rows, sample_weight, seen.keys, count)
-    centre, scales, few = _centre_and_scales(some, some_weight, columns)
-    centre = centre if centred else np.zeros(columns.size)
+    centre, robust, few = _centre_and_scales(some, some_weight, columns)
+    scales, centre = robust, centre if centred else np.zeros(columns.size)
     if not to_read:
         scales = given[columns]
     elif scale == "auto" and not common_level:
-        scales = _with_deviations(some[:, columns], some_weight, centre, scales, few, tuning)
+        named = some if columns.size == some.shape[1] else some[:, columns]
+        scales = _with_deviations(named, some_weight, centre, scales, few, tuning)
     # Second moments do not depend on the origin: a near one is not worth a copy of X.
     near = bool(np.all(np.abs(centre) <= _NEAR_ORIGIN * scales))
     whitener = None if covariance is None else _whitener(covariance, columns)
@@ -242,7 +243,7 @@ def first_look(
     )
     level = 1.0
     if common_level:
-        level = _common_level(some, some_weight, standardizer)
+        level = _common_level(some, some_weight, robust, standardizer)
         standardizer = replace(standardizer, scale=scales * level)
     samples = _samples(rows, standardizer)
     anchor = standardizer.standardize(centre[None, :])[0]
@@ -259,7 +260,8 @@ def first_look(
     # In units of the noise, where they are at hand, so that no choice of rows depends on the units.
     keys = seen.keys
     if to_read and rows.n_passes is None:
-        keys = samples.project(direction[columns, None])[:, 0]
+        with np.errstate(over="ignore", invalid="ignore"):
+            keys = samples.project(direction[columns, None])[:, 0]
     return Noise(
         rows,
         sample_weight,
@@ -396,28 +398,44 @@ def _with_deviations(
     bulk where outliers make it more. Columns of few values follow no such law: the plain one.
     """
     n, d = float(weight.sum()), scales.size
-    z = np.clip((rows - centre) / scales, -INFINITE, INFINITE)
-    squared = np.einsum("ij,ij->i", z, z)
+    standard = Standardizer(np.arange(d), centre, scales)
+    size = max(1, _VALUES_IN_CACHE // d)
+    parts = [slice(start, start + size) for start in range(0, len(rows), size)]
+    squared = np.empty(len(rows))
+    for part in parts:
+        z = standard.apply(rows[part])
+        squared[part] = np.einsum("ij,ij->i", z, z)
     kept = weight * (squared <= pruning_radius_sq(squared, weight, d, tuning))
     share = kept / kept.sum()
-    variance = np.maximum(share @ np.square(z) - np.square(share @ z), 0.0)
+    mean, square = np.zeros((2, d))
+    for part in parts:
+        z = standard.apply(rows[part])
+        mean += share[part] @ z
+        square += share[part] @ np.square(z, out=z)
+    variance = np.maximum(square - np.square(mean), 0.0)
     ratio = np.sqrt(np.where(variance > 0.0, variance, 1.0))
     typical = float(np.median(ratio if few.all() else ratio[~few]))
     room = largest_of(d) * MAD_ERROR / np.sqrt(n)
     plain = few | (np.abs(np.log(ratio / typical)) <= room)
     if not plain.all():
         # Outliers only inflate a robust scale.
-        bulk = np.minimum(column_bulks(z[:, ~plain], kept, tuning.bulk)[1], 1.0)
+        z = replace(
+            standard, columns=np.flatnonzero(~plain), origin=centre[~plain], scale=scales[~plain]
+        ).apply(rows)
+        bulk = np.minimum(column_bulks(z, kept, tuning.bulk)[1], 1.0)
         ratio[~plain] = typical * np.sqrt(bulk)
     return np.asarray(scales * ratio)
 
 
-def _common_level(rows: Array, sample_weight: Array, standardizer: Standardizer) -> float:
-    """Return the deviation of a typical column in the units of the standardizer."""
-    if standardizer.whitener is None:
-        scales = _centre_and_scales(rows, sample_weight, standardizer.columns)[1]
-        scales = scales / standardizer.scale
-    else:
+def _common_level(
+    rows: Array, sample_weight: Array, robust: Array, standardizer: Standardizer
+) -> float:
+    """Return the deviation of a typical column in the units of the standardizer.
+
+    ``robust`` is that of each column in the units of the rows.
+    """
+    scales = robust / standardizer.scale
+    if standardizer.whitener is not None:
         whitened = standardizer.apply(rows)
         scales = _centre_and_scales(whitened, sample_weight, np.arange(whitened.shape[1]))[1]
     level = float(np.median(scales))

@@ -87,5 +87,5 @@ def _covariance(rows: Array, weights: Array) -> Array:
 def _log_density(rows: Array, covariance: Array) -> Array:
     """Return that of a Gaussian about zero, but for a constant."""
     root = np.linalg.cholesky(covariance)
-    white = np.linalg.solve(root, rows.T)
-    return np.asarray(-0.5 * np.square(white).sum(axis=0) - np.log(np.diagonal(root)).sum())
+    white = rows @ np.linalg.inv(root).T
+    return np.asarray(-0.5 * np.square(white).sum(axis=1) - np.log(np.diagonal(root)).sum())

@@ -33,7 +33,7 @@ from outweigh.optimise.capped_simplex import CappedSimplex
 from outweigh.protocols import Array, Samples
 from outweigh.samples.matrices import as_array
 
-__all__ = ["Group", "freedom_along", "groups_apart", "groups_spread", "log_density"]
+__all__ = ["Group", "freedom_along", "groups_apart", "groups_spread", "log_density", "two_laws"]
 
 # Fewer rows have no law of their own.
 _FEWEST = 3.0
@@ -96,6 +96,11 @@ class Group:
     def along(self, direction: Array) -> Group:
         """Return the same group with its direction given in other coordinates."""
         return replace(self, direction=direction)
+
+    def moved(self, direction: Array, by: float) -> Group:
+        """Return the same group in coordinates that are larger by a number along its direction."""
+        centre, centres = self.centre + by, self.centres + by
+        return replace(self, direction=direction, centre=centre, centres=centres)
 
 
 def freedom_along(direction: Array, kurtosis: float) -> float:
@@ -485,6 +490,34 @@ def _maximised(
         if float(np.abs(wrong - before).sum(axis=0) @ base) <= _TOLERANCE * float(shares.sum()):
             break
     return group
+
+
+def two_laws(y: Array, weight: Array, wrong: Array, freedom: float) -> tuple[Group, float] | None:
+    """Fit clean rows and one law of outliers, both of any spread, to rows along a direction.
+
+    Parameters
+    ----------
+    y : ndarray of shape (n,)
+    weight : ndarray of shape (n,)
+        A whole number counts as that many copies of the row.
+    wrong : ndarray of shape (n,)
+        How likely each row is, at first, to be one of the outliers.
+    freedom : float
+        Of the law of the clean rows; infinite for a Gaussian.
+
+    Returns
+    -------
+    group : Group
+        Without its direction.
+    gain : float
+        Nats by which the two laws explain the rows better than one does.
+    """
+    n = float(weight.sum())
+    group = _maximised(y, weight / n, n, freedom, wrong[None, :], free=True)
+    if group is None:
+        return None
+    one_law = _one_law(y, weight / n, freedom)
+    return group, float(weight @ (group.log_likelihood(y) - one_law))
 
 
 def _one_law(y: Array, base: Array, freedom: float) -> Array:

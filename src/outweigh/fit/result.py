@@ -80,12 +80,14 @@ class Fit:
 
         Unbiased for equal weights: n / (n - 1), n the effective number of rows.
         """
-        noise, weights = self.noise, self.weights
-        moment = as_array(noise.samples.moment(weights, centred=True))
-        back = noise.standardizer.to_features
+        noise, weights, samples = self.noise, self.weights, self.noise.samples
+        if noise.standardizer.whitener is not None:
+            # A whitener mixes columns of large and small numbers, and digits of the small are lost.
+            apart = replace(noise.standardizer, whitener=None)
+            samples = noise.rows.samples(apart.view, apart.columns.size, apart.affine)
         scale = noise.standardizer.scale
         with np.errstate(over="ignore", invalid="ignore"):
-            covariance = back(back(moment).T) * np.outer(scale, scale)
+            covariance = as_array(samples.moment(weights, centred=True)) * np.outer(scale, scale)
             n = self.problem.n_effective(weights)
             covariance *= n / max(n - 1.0, 1.0)
             # To the last digit symmetric and of no negative variance, which sums of products are

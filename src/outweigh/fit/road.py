@@ -501,7 +501,9 @@ def _of_bulk(noise: Noise, weights: Array, components: Array, n_rows: float) -> 
     turned = components.copy()
     for component in turned.T:
         support = np.flatnonzero(component)
-        rows = noise.samples.project(np.eye(component.size)[:, support])
+        axes = np.zeros((component.size, support.size))
+        axes[support, np.arange(support.size)] = 1.0
+        rows = noise.samples.project(axes)
         found = component_of_bulk(rows, weights, n_rows)
         if found is not None:
             component[support] = found

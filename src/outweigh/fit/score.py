@@ -193,9 +193,9 @@ class EllipticalScore:
         away, pulled = z - scatter.mean, scatter.white(z) @ scatter.whitener.T
         for group in cloud.groups:
             # What speaks for a group is the projection on its direction.
-            chance = expit(group.log_odds(z @ group.direction))[:, None]
-            toward = np.sign(group.second[0] - group.first[0]) * group.direction
-            pulled = np.where(chance > 0.5, toward, pulled)
+            toward = np.sign(group.centres[0] - group.centre) * group.direction
+            of_group = group.wrong(z @ group.direction) > 0.5
+            pulled = np.where(of_group[:, None], toward, pulled)
         if cloud.basis is not None:
             away, pulled = away @ cloud.basis, pulled @ cloud.basis
         return self._spread(np.maximum(away * pulled, 0.0) + _TINY, 0.0), self._spread(away, 0.0)

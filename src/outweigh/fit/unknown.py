@@ -63,8 +63,9 @@ def fit_elliptical(noise: Noise, task: Task, settings: Settings) -> Fit:
     clean, scores = judged.clean, -judged.severity
     if len(weight) < n:
         clean = noise.rows.map(score.clean)
-    if len(weight) < n or judged.spared > 0.0:
-        # Where some of those to be distrusted are spared, as new rows they rank otherwise.
+    if len(weight) < n or judged.spared > 0.0 or settings.contamination is not None:
+        # A share that was asked for, or some that are spared, is told by rank, and as new rows,
+        # which `predict` sees, those judged by all others rank otherwise.
         scores = noise.rows.map(score)
     values = noise.sample_weight * clean
     kept = float(values.sum() / noise.sample_weight.sum())

@@ -30,7 +30,7 @@ from outweigh.fit.held_out import (
 )
 from outweigh.fit.noise import Noise
 from outweigh.fit.problem import Problem
-from outweigh.fit.readers import SparseReader, effective_entries, is_white
+from outweigh.fit.readers import SparseReader, effective_entries, is_white, too_few_for_white
 from outweigh.fit.result import Fit
 from outweigh.fit.search import Found, Weights
 from outweigh.fit.task import Settings, Task
@@ -113,9 +113,21 @@ def fit_by_volume(noise: Noise, task: Task, settings: Settings) -> Fit:
         Status.STATIONARY,
         trace,
     )
-    certificate = certified(problem, found, bound, "other")
+    certificate = replace(
+        certified(problem, found, bound, "other"), unlike_clean=_unlike_white(noise, task)
+    )
     scores = noise.rows.map(score)
     return Fit(noise, problem, found, certificate, score, scores, components)
+
+
+def _unlike_white(noise: Noise, task: Task) -> str:
+    """Say why the noise of the rows was not taken to be white."""
+    n, d = float(noise.sample_weight.sum()), noise.samples.n_features
+    if too_few_for_white(n, d, task.n_components):
+        return "rows or features are too few to tell whether the noise is white"
+    if noise.standardizer.whitener is not None:
+        return "the noise is not white, nor as `covariance` says"
+    return "the noise is not white: columns are correlated or vary unevenly"
 
 
 def _without_apart(problem: Problem, leading: Array, bound: float) -> tuple[Problem, Apart | None]:
@@ -135,10 +147,12 @@ def _without_apart(problem: Problem, leading: Array, bound: float) -> tuple[Prob
     judged = judge_rows(rows, kept[counted], tuning.loose_bound, tuning)
     pruned = np.union1d(problem.pruned, counted[judged.clean < 0.5])
     n = float(problem.sample_weight.sum())
-    if problem.sample_weight[pruned].sum() > bound * n + max(0.02 * n, tuning.few_far):
+    if problem.sample_weight[pruned].sum() > bound * n + max(
+        tuning.few_far_share * n, tuning.few_far
+    ):
         return problem, None
     clumps = tuple(
-        group for group in judged.cloud.groups if group.second[1] <= tuning.clump * group.first[1]
+        group for group in judged.cloud.groups if group.spreads.max() <= tuning.clump * group.spread
     )
     apart = Apart.of(leading, replace(judged.cloud, groups=clumps)) if clumps else None
     objective = replace(problem.objective, samples=samples.without(pruned))

@@ -5,8 +5,9 @@ objective to zero. The level they do reach is known before any optimisation. At 
 moments hold no further evidence against any sample; that does not mean that the data is clean.
 
 Entries of a clean sample covariance are close to N(0, 1/n) off the diagonal and to
-N(0, (kurtosis - 1)/n) on it. Their largest order statistics are drawn by exponential spacings in
-O(d k) time and memory, without a d x d matrix. Eigenvalue edges follow the Tracy-Widom law.
+N(0, (kurtosis - 1)/n) on it. What the largest of them add up to follows from the law of their
+squares by `_sum_of_largest`, in a millisecond whatever the size. Eigenvalue edges follow the
+Tracy-Widom law. Nothing is drawn.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from dataclasses import dataclass
 from functools import lru_cache, singledispatch
 
 import numpy as np
-from scipy.special import ndtri
+from scipy.optimize import brentq
+from scipy.special import betaincinv, gammainc, gammaincc, log_ndtr, ndtr, ndtri
 
 from outweigh.norms import KyFan, LargestEntries, RowwiseLargest
 from outweigh.protocols import Array
@@ -24,17 +26,20 @@ from outweigh.protocols import Array
 __all__ = ["NoiseFloor", "noise_floor"]
 
 _UPPER_QUANTILE = 0.99
-_MAX_DRAWS = 400
-# Entries drawn per floor: many draws of small matrices, few of large ones, whose spread is small.
-_DRAW_BUDGET = 200_000
-_MIN_DRAWS = 12
-_SIMULATE_SPECTRUM_BELOW = 16
+# Points at which laws are tabulated, values that a threshold takes, and deviations, of a Gaussian,
+# beyond which no entry lies: in twice as many of each, floors agree to a thousandth.
+_POINTS, _THRESHOLDS, _DEVIATIONS = 300, 16, np.linspace(-7.0, 7.0, 43)
+_MAGNITUDES = np.linspace(0.0, 14.0, 500)
+_NEVER = 1e-300
 
-# Median and 0.99 quantile of the Tracy-Widom law (beta = 1), and the means of its first eigenvalues
-# (Bornemann, "On the numerical evaluation of distributions in random matrix theory", 2010); later
-# eigenvalues are taken at the last.
-_TW_FIRST = (-1.2687, 2.0234)
+# Shape, scale and origin of the gamma law that the Tracy-Widom law (beta = 1) is within 0.1 % of
+# (Chiani, "Distribution of the largest eigenvalue for real Wishart and Gaussian random matrices and
+# a simple approximation for the Tracy-Widom distribution", 2014), and the means of the first
+# eigenvalues (Bornemann, "On the numerical evaluation of distributions in random matrix theory",
+# 2010); later eigenvalues are taken at the last.
+_TW_SHAPE, _TW_SCALE, _TW_ORIGIN = 46.446, 0.186054, -9.84801
 _TW_MEANS = (-1.2065, -3.2624, -5.1604, -6.8209, -8.3)
+_TW_UPPER = 2.0234
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,110 +102,201 @@ def noise_floor(
 def _(norm: RowwiseLargest, n: float, d: int, kurtosis: float = 3.0) -> NoiseFloor:
     if norm.n_nonzero >= d:
         return _frobenius(n, d, kurtosis)
-    return _drawn(_rowwise_draw, n, d, norm.n_nonzero, kurtosis)
+    if norm.n_nonzero == 1:
+        return _shared(_of_entries, n, d, 1, kurtosis)
+    return _shared(_of_rows, n, d, norm.n_nonzero, kurtosis)
 
 
 @noise_floor.register
 def _(norm: LargestEntries, n: float, d: int, kurtosis: float = 3.0) -> NoiseFloor:
     if norm.n_entries >= d**2:
         return _frobenius(n, d, kurtosis)
-    return _drawn(_largest_draw, n, d, norm.n_entries, kurtosis)
+    return _shared(_of_entries, n, d, norm.n_entries, kurtosis)
 
 
 @noise_floor.register
 def _(norm: KyFan, n: float, d: int, kurtosis: float = 3.0) -> NoiseFloor:
-    rank = min(norm.rank, d)
-    if d < _SIMULATE_SPECTRUM_BELOW:
-        return _drawn(_spectrum_draw, n, d, rank, kurtosis)
-    freedom = max(n - 1.0, 1.0)
-    edge = (np.sqrt(freedom) + np.sqrt(d)) ** 2
-    width = (np.sqrt(freedom) + np.sqrt(d)) * (freedom**-0.5 + d**-0.5) ** (1 / 3)
-    later = sum(_TW_MEANS[min(j, len(_TW_MEANS) - 1)] for j in range(1, rank))
-    levels = ((rank * edge + (first + later) * width) / n - rank for first in _TW_FIRST)
-    return NoiseFloor(*(float(level) for level in levels))
+    return _of_spectrum(n, d, min(norm.rank, d), kurtosis)
 
 
-Draw = Callable[[np.random.Generator, int, float, int, int, float], Array]
-
-
-def _drawn(draw: Draw, n: float, d: int, size: int, kurtosis: float) -> NoiseFloor:
-    """Return the level of simulated norms; nearly equal requests share one simulation."""
-    # Beyond the 1/sqrt(n) law, a floor hardly depends on n: one serves a factor of 1.2.
-    near = float(1.2 ** round(float(np.log(max(n, 1.0)) / np.log(1.2))))
-    floor = _drawn_cached(draw, near, d, size, float(f"{max(kurtosis, 1.5):.3g}"))
-    return floor.scaled(float(np.sqrt(near / n)))
+def _shared(find: Callable[..., NoiseFloor], n: float, *arguments: float) -> NoiseFloor:
+    """Return a floor that serves all n within a factor of 1.1 but for the law 1/sqrt(n)."""
+    near = float(1.1 ** round(float(np.log(max(n, 1.0)) / np.log(1.1))))
+    return _remembered(find, near, *arguments).scaled(float(np.sqrt(near / n)))
 
 
 @lru_cache(maxsize=512)
-def _drawn_cached(draw: Draw, n: float, d: int, size: int, kurtosis: float) -> NoiseFloor:
-    n_draws = int(np.clip(_DRAW_BUDGET // (d * min(size, d)), _MIN_DRAWS, _MAX_DRAWS))
-    # Seeded by the problem, never by the user's random_state: a floor is a constant of nature. The
-    # same draws serve every n, so that floors fall smoothly as n grows.
-    rng = np.random.default_rng([d, size])
-    draws = draw(rng, n_draws, n, d, size, kurtosis)
-    median = float(np.median(draws))
-    if n_draws >= 200:
-        return NoiseFloor(median, float(np.quantile(draws, _UPPER_QUANTILE)))
-    # Too few draws for a tail quantile; with so many entries the level is close to Gaussian.
-    spread = float(ndtri(_UPPER_QUANTILE)) * draws.std(ddof=1)
-    return NoiseFloor(median, float(median + spread))
+def _remembered(find: Callable[..., NoiseFloor], *arguments: float) -> NoiseFloor:
+    return find(*arguments)
 
 
-def _rowwise_draw(
-    rng: np.random.Generator, n_draws: int, n: float, d: int, k: int, kurtosis: float
-) -> Array:
-    diagonal = _diagonal_draw(rng, (n_draws, d), n, kurtosis)
-    if d == 1:
-        return np.abs(diagonal[:, 0])
-    off = min(k, d - 1)
-    # All off-diagonal entries of a row share the factor |x_j|: rows of large variance stand out.
-    shared = (1.0 + diagonal) / n
-    entries = _largest_normals(rng, (n_draws, d, off), d - 1, n) ** 2 * shared[..., None]
-    energy = entries.sum(axis=-1) + diagonal**2
-    if off == k:
-        # The diagonal entry takes the place of the smallest off-diagonal one where it is larger.
-        energy -= np.minimum(entries[..., -1], diagonal**2)
-    return np.asarray(np.sqrt(np.sort(energy, axis=1)[:, -k:].sum(axis=1)))
+@dataclass(frozen=True, slots=True, eq=False)
+class _Law:
+    """The law of a nonnegative value: how likely it is to exceed each of some sizes.
+
+    ``sizes`` increase from the least that the value can be.
+    """
+
+    sizes: Array
+    exceeds: Array
+
+    def quantile(self, exceeded: Array) -> Array:
+        """Return the sizes that are exceeded with these probabilities."""
+        return np.interp(-np.log(exceeded), -np.log(np.maximum(self.exceeds, _NEVER)), self.sizes)
+
+    def survival(self, sizes: Array) -> Array:
+        """Return how likely each size is to be exceeded."""
+        log_exceeds = np.log(np.maximum(self.exceeds, _NEVER))
+        return np.exp(np.interp(sizes, self.sizes, log_exceeds, right=np.log(_NEVER)))
+
+    def level(self, n: float) -> NoiseFloor:
+        """Return the floor of a norm whose square, times n, has this law."""
+        median, upper = self.quantile(np.array([0.5, 1.0 - _UPPER_QUANTILE]))
+        return NoiseFloor(float(np.sqrt(median / n)), float(np.sqrt(upper / n)))
 
 
-def _largest_draw(
-    rng: np.random.Generator, n_draws: int, n: float, d: int, m: int, kurtosis: float
-) -> Array:
-    pairs = d * (d - 1) // 2
-    count = min((m + 1) // 2, pairs)
-    diagonal = _diagonal_draw(rng, (n_draws, d), n, kurtosis) ** 2
-    off = np.empty((n_draws, 0))
-    if count:
-        off = _largest_normals(rng, (n_draws, count), pairs, n) ** 2 / n
-    entries = np.sort(np.concatenate([off, off, diagonal], axis=1), axis=1)
-    return np.asarray(np.sqrt(entries[:, -m:].sum(axis=1)))
+def _sum_of_largest(law: _Law, count: int, population: int, equal: float = 1.0) -> _Law:
+    r"""Return the law of the sum of the `count` largest of `population` values.
+
+    They are independent, but for `equal` at a time.
+
+    Given the next largest, s, they are `count` independent values beyond s. Their sum has a mean
+    and a variance that follow from :math:`\int_s^\infty P(x > t)\,dt` and its integral, and is
+    close to a gamma law above `count` times s. The probability of exceeding s has a Beta law, over
+    whose quantiles that is averaged.
+    """
+    step, exceeds = np.diff(law.sizes), law.exceeds
+    integrals = []
+    for _ in range(2):
+        exceeds = np.append(np.cumsum((step * (exceeds[1:] + exceeds[:-1]))[::-1])[::-1] / 2.0, 0.0)
+        integrals.append(np.log(np.maximum(exceeds, _NEVER)))
+    chances = np.ones(1)
+    if count < population:
+        ranks = (np.arange(_THRESHOLDS) + 0.5) / _THRESHOLDS
+        chances = betaincinv(count / equal + 1.0, (population - count) / equal, ranks)
+    least = law.quantile(chances)
+    mean, square = (np.exp(np.interp(least, law.sizes, each)) / chances for each in integrals)
+    variance = equal * (2.0 * square - mean**2)
+    shape, scale = count * mean**2 / variance, variance / mean
+    reach = scale * (shape + 10.0 * np.sqrt(shape) + 40.0)
+    sizes = np.linspace(count * least.min(), float((count * least + reach).max()), _POINTS)
+    above = np.maximum(sizes[:, None] - count * least, 0.0) / scale
+    return _Law(sizes, gammaincc(shape, above).mean(axis=1))
 
 
-def _diagonal_draw(
-    rng: np.random.Generator, shape: tuple[int, ...], n: float, kurtosis: float
-) -> Array:
+def _off_diagonal(n: float) -> _Law:
+    """Return the law of n times the square of an entry off the diagonal."""
+    z = _MAGNITUDES
+    # Cornish-Fisher: a mean of n products of two Gaussians has excess kurtosis 6/n.
+    sizes = np.square(z * (1.0 + np.maximum(z * z - 3.0, 0.0) / (4.0 * n)))
+    return _Law(sizes, 2.0 * ndtr(-z))
+
+
+def _diagonal(deviations: Array, n: float, kurtosis: float) -> Array:
     """Return variances less one: chi-squared (Wilson-Hilferty), widened for heavier tails."""
     freedom = max(n - 1.0, 1.0)
     spread = 2.0 / (9.0 * freedom)
-    cube = 1.0 - spread + np.sqrt(spread) * rng.standard_normal(shape)
+    cube = 1.0 - spread + np.sqrt(spread) * deviations
     gaussian = np.maximum(cube, 0.0) ** 3 * freedom / n - 1.0
-    return np.asarray(np.maximum(gaussian * np.sqrt((kurtosis - 1.0) / 2.0), -1.0))
+    widened = gaussian * np.sqrt((max(kurtosis, 1.5) - 1.0) / 2.0)
+    return np.asarray(np.maximum(widened, -1.0))
 
 
-def _largest_normals(
-    rng: np.random.Generator, shape: tuple[int, ...], population: int, n: float
-) -> Array:
-    """Return the largest magnitudes among `population` sample covariances times sqrt(n).
+def _diagonal_exceeds(sizes: Array, n: float, kurtosis: float) -> Array:
+    """Return how likely an entry on the diagonal is to be larger in magnitude than each size."""
+    z = np.linspace(-14.0, 14.0, 1001)
+    values = _diagonal(z, n, kurtosis)
+    above = np.exp(np.interp(sizes, values, log_ndtr(-z)))
+    return np.asarray(above + np.interp(-sizes, values, ndtr(z), left=0.0))
 
-    The last axis of `shape` counts the order statistics, in decreasing order.
+
+def _of_rows(n: float, d: int, k: int, kurtosis: float) -> NoiseFloor:
+    """Return the floor of k rows with the k largest entries of each, 1 < k < d.
+
+    All entries of a row off the diagonal share the factor |x_j|: rows of large variance 1 + v stand
+    out. That on the diagonal, v, takes the place of the smallest where it is larger.
     """
-    count = shape[-1]
-    spacings = np.cumsum(rng.standard_exponential(shape), axis=-1)
-    rest = rng.standard_gamma(population + 1 - count, shape[:-1])
-    uniform = spacings / (spacings[..., -1] + rest)[..., None]
-    z = -ndtri(uniform / 2.0)
-    # Cornish-Fisher: a mean of n products of two Gaussians has excess kurtosis 6/n.
-    return np.asarray(z * (1.0 + np.maximum(z * z - 3.0, 0.0) / (4.0 * n)))
+    entry = _off_diagonal(n)
+    others = _sum_of_largest(entry, k, d - 1)
+    smallest = float(entry.quantile(np.array([k / (d - 1)]))[0])
+    v = _diagonal(_DEVIATIONS, n, kurtosis)
+    likely = np.exp(-(_DEVIATIONS**2) / 2.0)
+    shared = np.maximum(1.0 + v, 1e-6)
+    own = np.maximum(n * v**2 - smallest * shared, 0.0)
+    low, high = (
+        float((shared * others.sizes[0]).min()),
+        float((shared * others.sizes[-1] + own).max()),
+    )
+    sizes = np.geomspace(max(low, 1e-3), high, _POINTS)
+    exceeds = others.survival((sizes[:, None] - own) / shared) @ likely / likely.sum()
+    return _sum_of_largest(_Law(sizes, exceeds), k, d).level(n)
+
+
+def _of_entries(n: float, d: int, m: int, kurtosis: float) -> NoiseFloor:
+    """Return the floor of the m < d^2 largest entries anywhere.
+
+    Those off the diagonal come in pairs: of those that are among the largest, on average so many
+    are equal.
+    """
+    entry = _off_diagonal(n)
+    largest = n * float(np.square(_diagonal(np.array([-14.0, 14.0]), n, kurtosis)).max())
+    sizes = np.union1d(entry.sizes, np.linspace(0.0, largest, _POINTS))
+    pairs = d * (d - 1.0) / 2.0 * entry.survival(sizes)
+    own = d * _diagonal_exceeds(np.sqrt(sizes / n), n, kurtosis)
+    if m == 1:
+        # How many exceed a size has a Poisson law.
+        return _Law(sizes, -np.expm1(-pairs - own)).level(n)
+    place = int(np.argmin(2.0 * pairs + own > m))
+    equal = float((2.0 * pairs[place] + own[place]) / (pairs[place] + own[place]))
+    return _sum_of_largest(_Law(sizes, (2.0 * pairs + own) / d**2), m, d**2, equal).level(n)
+
+
+def _of_spectrum(n: float, d: int, rank: int, kurtosis: float) -> NoiseFloor:
+    r"""Return the floor of the sum of the `rank` eigenvalues of largest magnitude.
+
+    Those at either edge of the spectrum follow the Tracy-Widom law, at the centre and scale of Ma
+    ("Accuracy of the Tracy-Widom limits for the extreme eigenvalues in white Wishart matrices",
+    2012), good from two features on; the largest magnitude is below a level where both ends are,
+    and then so is the diagonal. Heavier tails than the Gaussian's add kurtosis - 3 to the d + 1 of
+    the variance of a row.
+    """
+    a, b = float(np.sqrt(max(n - 1.5, 0.5))), float(np.sqrt(d - 0.5))
+    wider = float(np.sqrt(1.0 + max(kurtosis - 3.0, 0.0) / (d + 1.0)))
+    upper = (a + b) ** 2 / n - 1.0, (a + b) * (1.0 / a + 1.0 / b) ** (1 / 3) / n
+    lower = 1.0, 0.0
+    if a > b:
+        lower = 1.0 - (a - b) ** 2 / n, (a - b) * (1.0 / b - 1.0 / a) ** (1 / 3) / n
+    if rank > 1:
+        # Terms at opposite edges are independent, neighbours nearly so.
+        means = [_TW_MEANS[min(j, len(_TW_MEANS) - 1)] for j in range(rank)]
+        places = [mean * width + edge for edge, width in (upper, lower) for mean in means]
+        mean = sum(sorted(places)[-rank:])
+        offset = float(np.sqrt(rank)) * (_TW_UPPER - _TW_MEANS[0]) * upper[1]
+        return NoiseFloor(wider * mean, wider * (mean + offset))
+
+    def below(level: float) -> float:
+        on_diagonal = max(1.0 - float(_diagonal_exceeds(np.array([level]), n, kurtosis)[0]), 0.0)
+        if d == 1:
+            return on_diagonal
+        at_edges = 1.0 if lower[1] or level >= wider else 0.0
+        for edge, width in (upper, lower):
+            if width:
+                at_edges *= _tracy_widom((level / wider - edge) / width)
+        return min(at_edges, on_diagonal**d)
+
+    most = wider * (upper[0] + 1.0 + 40.0 * upper[1]) + 20.0 * float(
+        np.sqrt(max(kurtosis, 3.0) / n)
+    )
+    levels = (
+        float(brentq(lambda level, p=p: below(level) - p, 0.0, most, xtol=1e-6 * most))
+        for p in (0.5, _UPPER_QUANTILE)
+    )
+    return NoiseFloor(*levels)
+
+
+def _tracy_widom(value: float) -> float:
+    """Return the probability that the Tracy-Widom law (beta = 1) is below a value."""
+    return float(gammainc(_TW_SHAPE, max(value - _TW_ORIGIN, 0.0) / _TW_SCALE))
 
 
 def _frobenius(n: float, d: int, kurtosis: float) -> NoiseFloor:
@@ -216,17 +312,3 @@ def _frobenius(n: float, d: int, kurtosis: float) -> NoiseFloor:
         return float(np.sqrt(mean * max(cube, 0.0) ** 3))
 
     return NoiseFloor(quantile(0.5), quantile(_UPPER_QUANTILE))
-
-
-def _spectrum_draw(
-    rng: np.random.Generator, n_draws: int, n: float, d: int, rank: int, kurtosis: float
-) -> Array:
-    # Wishart matrices by Bartlett's decomposition, all at once.
-    lower = np.tril(rng.standard_normal((n_draws, d, d)), -1)
-    freedom = np.maximum(n - 1.0 - np.arange(d), 0.5)
-    lower[:, np.arange(d), np.arange(d)] = np.sqrt(rng.chisquare(freedom, (n_draws, d)))
-    noise = lower @ lower.transpose(0, 2, 1) / n
-    extra = np.sqrt(max(kurtosis - 3.0, 0.0) / n) * rng.standard_normal((n_draws, d))
-    noise[:, np.arange(d), np.arange(d)] += extra - 1.0
-    values = np.sort(np.abs(np.linalg.eigvalsh(noise)), axis=1)
-    return np.asarray(values[:, -rank:].sum(axis=1))

@@ -149,7 +149,8 @@ def _rounded(subgradient: Array) -> Array:
     Rounded, two such descents take the same steps.
     """
     largest = float(np.abs(subgradient).max(initial=0.0))
-    if not 0.0 < largest < math.inf:
-        return subgradient
     unit = 2.0 ** (math.frexp(largest)[1] - _BITS)
+    if unit == 0.0 or not largest < math.inf:
+        # So small that nine digits of it are no number, or not finite.
+        return subgradient
     return np.asarray(np.round(subgradient / unit) * unit)

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
-from scipy.stats import rankdata
 
 from outweigh.displays import (
     BiplotDisplay,
@@ -22,7 +21,7 @@ from outweigh.displays import (
 from outweigh.displays.canvas import draw_rows, new_figure, plain_text, png
 from outweigh.estimators.base import RobustEstimator
 from outweigh.estimators.explanation import NEGLIGIBLE, as_deviation
-from outweigh.estimators.missing import filled
+from outweigh.estimators.input import each_row
 from outweigh.files import write_file
 from outweigh.libraries import MissingLibrary, versions
 from outweigh.report.fitted import Fitted
@@ -86,43 +85,17 @@ _ALONE = 0.95
 
 
 def write_report(estimator: RobustEstimator, X: Any, path: str | PathLike[str]) -> str:
-    """Write one HTML page about a fit: verdict, pictures, distrusted rows with reasons.
-
-    Parameters
-    ----------
-    estimator : estimator
-    X : array-like or Dask array of shape (n_samples, n_features)
-        The rows of the fit.
-    path : str or path
-        A file that is there is replaced.
-
-    Returns
-    -------
-    str
-        The path.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> import numpy as np
-    >>> from outweigh import RobustMean, write_report
-    >>> X = np.random.default_rng(0).standard_normal((200, 4))
-    >>> est = RobustMean().fit(X)
-    >>> path = write_report(est, X, tempfile.mkdtemp() + "/page.html")
-    """
+    """Write the page of a fit to a file, and return its path: what `estimator.report` does."""
     if issparse(X):
         raise TypeError("X: a page shows rows that are not sparse; give X.toarray() if it fits")
     index = getattr(X, "index", None)
     if not is_dask(X):
-        X = filled(np.asarray(X, dtype=np.float64), estimator._medians)
+        X = each_row(estimator, X, np.asarray)
     n = int(estimator.weights_.shape[0])
     if X.shape[0] != n:
         raise ValueError(f"X must hold the {n} rows of the fit; got {X.shape[0]}")
     labels = range(n) if index is None or callable(index) else index
-    names = getattr(estimator, "feature_names_in_", None)
-    if names is None:
-        names = [f"x{j}" for j in range(estimator.n_features_in_)]
-    fitted = Fitted(estimator, X, [str(label) for label in labels], [str(name) for name in names])
+    fitted = Fitted(estimator, X, [str(label) for label in labels], estimator._feature_names)
     return str(write_file(fspath(path), build_fit_report(fitted)))
 
 
@@ -168,18 +141,13 @@ def _off_a_correlation(fitted: Fitted) -> tuple[int, int] | None:
 
     A row may be off a correlation and ordinary in every column. None where noise is not correlated.
     """
-    found = fitted.explanation
-    if fitted.certificate.noise != "elliptical" or len(fitted.names) < 2:
+    found, together = fitted.explanation, fitted.rank_correlations
+    if fitted.certificate.noise != "elliptical" or together is None:
         return None
     reasons = np.zeros(len(fitted.names))
     np.add.at(reasons, found.features, found.shares)
     first = int(reasons.argmax())
-    ranks = rankdata(fitted.X[~fitted.distrusted], axis=0)
-    ranks -= ranks.mean(axis=0)
-    size = np.linalg.norm(ranks, axis=0)
-    together = np.abs(ranks.T @ ranks[:, first]) / np.where(size > 0, size, np.inf)
-    together[first] = -1.0
-    return int(together.argmax()), first
+    return int(together[first].argmax()), first
 
 
 def _distrusted(fitted: Fitted) -> list[tuple[Any, ...]]:
@@ -188,16 +156,9 @@ def _distrusted(fitted: Fitted) -> list[tuple[Any, ...]]:
     weights = fitted.weights[found.rows] * len(fitted.labels)
     rows = []
     for i in range(min(len(found), MAX_ROWS)):
-        features = zip(
-            found.features[i].tolist(),
-            found.shares[i],
-            found.deviations[i],
-            found.foretold[i],
-            strict=True,
-        )
         reasons = [
-            (fitted.names[feature], f"{share:.0%}", as_deviation(away), foretold)
-            for feature, share, away, foretold in features
+            (name, f"{share:.0%}", as_deviation(away), foretold)
+            for name, share, away, foretold in found.features_of(i)
             if share >= NEGLIGIBLE
         ]
         rows.append((found.labels[i], found.scores[i], weights[i], reasons))
@@ -208,14 +169,12 @@ def _estimate(fitted: Fitted) -> dict[str, Any]:
     est = fitted.estimator
     shown = fitted.largest_entries(MAX_FEATURES)
     variances, rest_is_zero = "", False
+    columns = {name.capitalize(): entries for name, entries in fitted.estimate.items()}
     if fitted.is_mean:
-        columns = ["Robust mean", "Plain mean", "Difference, in units of noise"]
         difference = (est.location_ - fitted.plain_mean) / est.scale_
-        values = np.column_stack([est.location_, fitted.plain_mean, difference])
+        columns["Difference, in units of noise"] = difference
         rest_is_zero = hasattr(est, "support_") and not np.delete(est.location_, shown).any()
     else:
-        columns = [f"Component {j + 1}" for j in range(est.components_.shape[0])]
-        values = est.components_.T
         each = zip(est.explained_variance_, est.explained_variance_ratio_, strict=True)
         variances = ", ".join(
             f"component {j}: {value:.4g} ({share:.1%})"
@@ -228,8 +187,9 @@ def _estimate(fitted: Fitted) -> dict[str, Any]:
                     f"; component {j} is the column {fitted.names[largest]} nearly alone "
                     f"({component[largest] ** 2:.1%}): scale columns of unlike units"
                 )
+    values = np.column_stack(list(columns.values()))
     return {
-        "columns": columns,
+        "columns": list(columns),
         # A sum with 0.0 has no negative zeros.
         "features": [(fitted.names[j], values[j] + 0.0) for j in shown],
         "n_unlisted": len(fitted.names) - shown.size,

@@ -130,6 +130,25 @@ class Fitted:
         """Whether a mean was estimated, or components."""
         return hasattr(self.estimator, "location_")
 
+    @property
+    def estimate(self) -> dict[str, Array]:
+        """The robust mean beside the plain one, or the components, by name."""
+        est = self.estimator
+        if self.is_mean:
+            return {"robust mean": est.location_, "plain mean": self.plain_mean}
+        return {f"component {j}": row for j, row in enumerate(est.components_, start=1)}
+
+    @cached_property
+    def rank_correlations(self) -> Array | None:
+        """Of the trusted rows, in size, 0 on the diagonal; None for one column, or very many."""
+        if not isinstance(self.X, np.ndarray) or not 2 <= self.X.shape[1] <= _COMPARED:
+            return None
+        with np.errstate(invalid="ignore", divide="ignore"):
+            ranks = rankdata(self.X[~self.distrusted], axis=0)
+            between = np.abs(np.nan_to_num(np.atleast_2d(np.corrcoef(ranks, rowvar=False))))
+        np.fill_diagonal(between, 0.0)
+        return between
+
     def largest_entries(self, count: int) -> Indices:
         """Return the features of the estimate to show.
 
@@ -183,12 +202,9 @@ class Fitted:
     @property
     def _columns(self) -> str:
         """The two columns whose trusted rows are most correlated, named, or all."""
-        if not isinstance(self.X, np.ndarray) or not 2 <= self.X.shape[1] <= _COMPARED:
+        between = self.rank_correlations
+        if between is None:
             return "columns"
-        with np.errstate(invalid="ignore", divide="ignore"):
-            ranks = rankdata(self.X[~self.distrusted], axis=0)
-            between = np.nan_to_num(np.corrcoef(ranks, rowvar=False))
-        between = np.abs(np.triu(between, 1))
         one, other = divmod(int(between.argmax()), len(self.names))
         return f"columns such as {self.names[one]} and {self.names[other]}"
 

@@ -20,12 +20,11 @@ from outweigh.fit.result import Fit
 from outweigh.fit.score import score_rows
 from outweigh.fit.search import Found, Weights
 from outweigh.fit.task import Settings, Task
-from outweigh.norms import KyFan, RowwiseLargest
 from outweigh.norms.spectral import largest_eigenpairs
 from outweigh.objectives import MomentObjective
 from outweigh.optimise import Backtracking, CappedSimplex, Constant, Subgradient, descend
 from outweigh.optimise.descent import Callback
-from outweigh.protocols import Array, Norm, StepRule
+from outweigh.protocols import Array, StepRule
 from outweigh.samples import Rows
 from outweigh.samples.matrices import as_array
 
@@ -67,12 +66,10 @@ def fit_paper(
         )
     noise = _as_it_is(rows, sample_weight, settings)
     reader: DenseReader | SparseReader | None = None
-    norm: Norm
+    norm = task.norm(task.n_nonzero[0] if task.n_nonzero else 0)
     if task.n_components:
         reader = SparseReader(task.n_nonzero) if task.n_nonzero else DenseReader(task.n_components)
         norm = reader.norm
-    else:
-        norm = RowwiseLargest(task.n_nonzero[0]) if task.n_nonzero else KyFan(1)
     objective = MomentObjective(noise.samples, norm, task.n_components == 0)
     d = noise.samples.n_features
     problem = Problem(objective, sample_weight, noise.pruned, 3.0, d, settings.tuning)
@@ -80,14 +77,8 @@ def fit_paper(
     rule: StepRule = Backtracking()
     if steps == "constant":
         rule = constant_step(objective, domain, settings.max_iter)
-    result = descend(
-        objective,
-        Subgradient(domain),
-        rule,
-        problem.untouched,
-        max_iter=settings.max_iter,
-        callback=callback,
-    )
+    update, budget = Subgradient(domain), settings.max_iter
+    result = descend(objective, update, rule, problem.untouched, max_iter=budget, callback=callback)
     weights = Weights(result.weights, result.force, result.drift, result.pushed)
     found = Found(weights, result.value, result.form, result.status, result.trace)
     components = np.empty((d, 0))

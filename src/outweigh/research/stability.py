@@ -13,7 +13,7 @@ from outweigh.norms import KyFan, LargestEntries, RowwiseLargest, VectorLargest
 from outweigh.norms.entrywise import hard_threshold
 from outweigh.objectives import MomentObjective
 from outweigh.optimise.capped_simplex import CappedSimplex
-from outweigh.protocols import Array, Norm, Reference
+from outweigh.protocols import Array, Norm
 from outweigh.samples import DenseSamples
 
 __all__ = ["Stability", "rows_in_theory", "stability"]
@@ -119,30 +119,29 @@ def stability(
         raise ValueError(f"contamination must lie in (0, 0.5); got {contamination}")
     k = _sparsity(problem, n_nonzero, d)
     domain = CappedSimplex.from_contamination(rows.shape[0], min(2.0 * contamination, 0.999))
+    mean_deviation = None
     if problem.endswith("mean"):
-        centre = _vector("mean", mean, d, problem)
-        samples = DenseSamples(rows - centre)
+        samples = DenseSamples(rows - _vector("mean", mean, d, problem))
         norm: Norm = RowwiseLargest(k) if problem == "sparse mean" else KyFan(1)
         mean_deviation = _largest_mean(samples, domain, k)
         moment_deviation = _largest_moment(MomentObjective(samples, norm, True), domain)
         delta = max(mean_deviation, math.sqrt(contamination * moment_deviation))
         theory = contamination * math.sqrt(math.log(1.0 / contamination))
-        return _report(
-            problem, contamination, mean_deviation, moment_deviation, delta, theory, k, d
-        )
-    direction = _vector("component", component, d, problem)
-    if spike is None:
-        raise ValueError(f"spike, the nonnegative strength rho, is needed for {problem!r}")
-    if not (isinstance(spike, Real) and 0.0 <= spike < math.inf):
-        raise ValueError(f"spike must be a finite number of at least 0; got {spike!r}")
-    reference: Reference = np.eye(d) + spike * np.outer(direction, direction) / float(
-        direction @ direction
+    else:
+        direction = _vector("component", component, d, problem)
+        if spike is None:
+            raise ValueError(f"spike, the nonnegative strength rho, is needed for {problem!r}")
+        if not (isinstance(spike, Real) and 0.0 <= spike < math.inf):
+            raise ValueError(f"spike must be a finite number of at least 0; got {spike!r}")
+        along = np.outer(direction, direction) / float(direction @ direction)
+        norm = LargestEntries(2 * k**2) if problem == "sparse pca" else KyFan(2)
+        objective = MomentObjective(DenseSamples(rows), norm, False, np.eye(d) + spike * along)
+        delta = moment_deviation = _largest_moment(objective, domain)
+        theory = contamination * math.log(1.0 / contamination)
+    n_samples = rows_in_theory(d, k if problem.startswith("sparse") else None, theory)
+    return Stability(
+        problem, contamination, mean_deviation, moment_deviation, delta, theory, n_samples
     )
-    norm = LargestEntries(2 * k**2) if problem == "sparse pca" else KyFan(2)
-    objective = MomentObjective(DenseSamples(rows), norm, False, reference)
-    deviation = _largest_moment(objective, domain)
-    theory = contamination * math.log(1.0 / contamination)
-    return _report(problem, contamination, None, deviation, deviation, theory, k, d)
 
 
 def rows_in_theory(n_features: int, n_nonzero: int | None, delta: float) -> float:
@@ -150,28 +149,6 @@ def rows_in_theory(n_features: int, n_nonzero: int | None, delta: float) -> floa
     if n_nonzero is None:
         return n_features / delta**2
     return n_nonzero**2 * math.log(max(n_features, 2)) / delta**2
-
-
-def _report(
-    problem: str,
-    contamination: float,
-    mean_deviation: float | None,
-    moment_deviation: float,
-    delta: float,
-    theory: float,
-    k: int,
-    d: int,
-) -> Stability:
-    n_nonzero = k if problem.startswith("sparse") else None
-    return Stability(
-        problem,
-        contamination,
-        mean_deviation,
-        moment_deviation,
-        delta,
-        theory,
-        rows_in_theory(d, n_nonzero, theory),
-    )
 
 
 def _sparsity(problem: str, n_nonzero: int | None, d: int) -> int:

@@ -124,23 +124,15 @@ class ChunkedSamples(AnySamples):
         """Return the samples with zeros in some rows, whose weights must be zero from now on."""
         return replace(self, zeroed=np.sort(rows))
 
-    def take_rows(self, rows: Indices) -> DenseSamples | ChunkedSamples:
-        """Return some rows alone, in the order they have, huge values clipped."""
-        if rows.size and self._rows.missing(rows).size == 0:
-            return DenseSamples(self._rows.take(np.sort(rows)))
-        keep, clipped = self._only(rows).keep, partial(kernels.clipped, self.transform)
-        columns = self._columns.of_rows(np.sort(rows))
-        return ChunkedSamples(self.chunks, self.n_features, clipped, keep, _columns=columns)
-
-    def variances(self, weights: Array, columns: Indices | None = None) -> Array:
-        """Return the weighted variance of each column, or of the named ones."""
+    def variances(self, weights: Array) -> Array:
+        """Return the weighted variance of each column."""
         sums = self._sums(weights)
         found = sums.diagonal - sums.first**2
         if np.any(found < _CANCELLED * sums.first**2):
             # The origin is so far away that squares about it have lost their digits.
             purpose = "variances about the mean"
             found = self._run(kernels.spread, (sums.first,), purpose, weights, None)[1][0]
-        return found if columns is None else found[columns]
+        return found
 
     def typical_kurtosis(self, weights: Array) -> float:
         """Return the median over columns of the weighted kurtosis; 3 for Gaussian features."""

@@ -181,11 +181,6 @@ class Gathered:
             indices = np.concatenate([self._indices, indices])
         self._indices, self._array = indices, array
 
-    def of_rows(self, rows: Indices) -> Gathered:
-        """Return the same columns of some rows alone."""
-        part = self._array[rows] if self._indices.size else self._array
-        return Gathered(self.axis, self._indices, part)
-
     def divided(self, factor: Array) -> Gathered:
         """Return the same with every column divided by its factor."""
         if self._indices.size == 0:

@@ -73,9 +73,10 @@ class ChunkedRows(Rows):
         self.chunks.scan(todo)
         return found
 
-    def select(self, mask: NDArray[np.bool_]) -> ChunkedRows:
-        """Return the rows where a mask is true."""
-        return self if mask.all() else ChunkedRows(self.chunks, mask)
+    def counted(self, sample_weight: Array) -> tuple[ChunkedRows, Indices]:
+        """Return the rows of positive weight, and which they are."""
+        mask = sample_weight > 0
+        return self if mask.all() else ChunkedRows(self.chunks, mask), np.flatnonzero(mask)
 
     def part(self, indices: Indices) -> ArrayRows | ChunkedRows:
         """Return the rows of increasing indices alone, by one pass that checks all rows.

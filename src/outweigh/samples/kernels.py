@@ -23,7 +23,6 @@ __all__ = [
     "accepted",
     "added",
     "checked_rows",
-    "clipped",
     "columns",
     "distances",
     "divided",
@@ -43,12 +42,6 @@ Transform = Callable[[NDArray[np.floating]], Array]
 Block = NDArray[Any]
 Loader = tuple[NDArray[np.bool_] | None, Indices | None]
 """Which rows of a chunk count (None: all), and which of those hold zeros instead of values."""
-
-
-def clipped(transform: Transform | None, rows: NDArray[np.floating]) -> Array:
-    """Return rows after a transform, huge values clipped."""
-    found = rows if transform is None else transform(rows)
-    return np.asarray(np.clip(found, -INFINITE, INFINITE), dtype=np.float64)
 
 
 def divided(transform: Transform | None, factor: Array, rows: NDArray[np.floating]) -> Array:

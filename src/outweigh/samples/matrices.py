@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -342,6 +342,13 @@ class SecondMoments:
             if np.abs(weights - known.weights).max() <= _EQUAL * weights.max():
                 return known.matrix
         return None
+
+    def divide(self, others: SecondMoments, factor: Array) -> None:
+        """Take what is known of the first weights of rows whose columns are now divided."""
+        first = others._first
+        if first is not None:
+            by = factor.astype(self.dtype)
+            self._first = replace(first, matrix=first.matrix / by / by[:, None])
 
     def get(self, rows: NDArray[np.float64], weights: Array) -> Floats:
         """Return X'diag(w)X, and remember it."""

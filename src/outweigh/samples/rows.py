@@ -33,6 +33,9 @@ __all__ = [
     "is_on_disk",
 ]
 
+# Of rows that are put in order, and the columns that are tried for it at first.
+_COPIED_BYTES, _FEW = 64 * 2**20, 4
+
 Accepts = Callable[[NDArray[np.floating]], NDArray[np.bool_]]
 """From rows to whether each is accepted; small enough to be sent to workers."""
 
@@ -135,9 +138,18 @@ class Rows(ABC):
             What the transform does, for rows that it can be applied to implicitly.
         """
 
-    def select(self, mask: NDArray[np.bool_]) -> Rows:
-        """Return the rows where a mask is true."""
-        return self if mask.all() else self.part(np.flatnonzero(mask))
+    def counted(self, sample_weight: Array) -> tuple[Rows, Indices]:
+        """Return the rows of positive weight, and which they are, in the order of their values.
+
+        So no answer depends on the order of the table, however many rows tie. Among rows that are
+        too many for a copy those that tie move nothing.
+        """
+        indices = np.flatnonzero(sample_weight > 0)
+        if 8 * indices.size * self.shape[1] <= _COPIED_BYTES:
+            indices = indices[_by_value(self.take(indices), sample_weight[indices])]
+        elif indices.size == self.shape[0]:
+            return self, indices
+        return self.part(indices), indices
 
     def accept(self, accepts: Accepts, origin: Array, weights: Array | None) -> Accepted:
         """Return which rows a rule accepts, and their sums about an origin."""
@@ -184,7 +196,7 @@ class ArrayRows(Rows):
         return self.array[indices]
 
     def part(self, indices: Indices) -> ArrayRows:
-        """Return the rows of increasing indices alone."""
+        """Return some rows alone."""
         return ArrayRows(self.array[indices])
 
     def samples(self, transform: Transform, d: int, affine: Affine | None = None) -> DenseSamples:
@@ -195,6 +207,16 @@ class ArrayRows(Rows):
     def map(self, function: Callable[[Array], Array]) -> Array:
         """Return a function of every row, of all of them at once."""
         return function(self.array)
+
+
+def _by_value(X: Array, sample_weight: Array) -> Indices:
+    """Return the order of rows by their columns, the first first, and by their weights."""
+    # A few columns tell most rows apart, and sorting by all of a thousand takes long.
+    few = X[:, :_FEW]
+    order = np.lexsort((sample_weight, *few.T[::-1]))
+    if np.any((few[order[1:]] == few[order[:-1]]).all(axis=1)):
+        order = np.lexsort((sample_weight, *X.T[::-1]))
+    return order
 
 
 def is_dask(X: object) -> bool:

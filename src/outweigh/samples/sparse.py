@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from outweigh.forms import Form
 from outweigh.protocols import Array, Indices, MomentMatrix, Reference
 from outweigh.samples.chunks import GATHERED_BYTES
-from outweigh.samples.dense import INFINITE, DenseSamples, median_kurtosis, some_columns
+from outweigh.samples.dense import DenseSamples, median_kurtosis, some_columns
 from outweigh.samples.matrices import AnySamples, ArrayMoment, LazyMoment
 
 __all__ = ["SparseSamples", "dense_budget", "row_slices"]
@@ -140,17 +140,8 @@ class SparseSamples(AnySamples):
             emptied |= self.emptied
         return SparseSamples(matrix, self.shift, emptied)
 
-    def take_rows(self, rows: Indices) -> SparseSamples:
-        """Return some rows alone, huge values clipped."""
-        part = self.matrix[rows]
-        data = np.clip(part.data, -INFINITE, INFINITE)
-        emptied = None if self.emptied is None else self.emptied[rows]
-        return SparseSamples(_csr(data, part.indices, part.indptr, part.shape), self.shift, emptied)
-
-    def variances(self, weights: Array, columns: Indices | None = None) -> Array:
-        """Return the weighted variance of each column, or of the named ones."""
-        if columns is not None:
-            return self._on(columns).variances(weights)
+    def variances(self, weights: Array) -> Array:
+        """Return the weighted variance of each column."""
         return self._about(weights, self.mean(weights), (2,))[0]
 
     def typical_kurtosis(self, weights: Array) -> float:
