@@ -18,6 +18,7 @@ STUDIES = (
     "pca",
     "pca_real",
     "pca_cases",
+    "pca_grid",
 )
 # These need a checkout of another repository, or Dask, or much time (larger also 4 GB of disk), or
 # are tools for a change of the library: freeze, fuzz, house, mutants and rules. Real needs `bench`.

@@ -140,7 +140,7 @@ def _of_pyod(est: Any, X: np.ndarray) -> Found:
     return _kept(X, est.decision_scores_, est.labels_.astype(bool))
 
 
-def _mended_robpy() -> None:
+def mended_robpy() -> None:
     """Give robpy's covariances a method of scikit-learn that they call and that is gone since."""
     from robpy.covariance.base import RobustCovariance
 
@@ -153,7 +153,7 @@ def robpy_robpca(X: np.ndarray) -> Found:
     from robpy.pca import ROBPCA
     from robpy.pca.base import get_od_cutoff
 
-    _mended_robpy()
+    mended_robpy()
     est = ROBPCA(n_components=2, random_seed=0).fit(X)
     centred = X - est.location_
     within = centred @ est.components_

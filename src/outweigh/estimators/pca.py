@@ -99,22 +99,19 @@ class ComponentsEstimator(
         the components, whatever their distances; cut-offs are then what clean rows do not exceed.
         """
         noise = found.noise
-        standardizer = noise.standardizer
+        standardizer, reach = noise.standardizer, 1.0
         if isinstance(found.score, DistanceScore) and standardizer.whitener is None:
-            judged, level = found.score.distances, noise.level
-            directions = np.zeros((self.n_features_in_, judged.components.shape[1]))
-            directions[standardizer.columns] = judged.components
-            centre = np.zeros(self.n_features_in_)
-            centre[standardizer.columns] = standardizer.restore(judged.centre)
-            constant = np.setdiff1d(np.arange(self.n_features_in_), standardizer.columns)
-            centre[constant] = self.mean_[constant]
-            self._distances = Distances(
-                centre / self._units,
-                directions,
-                judged.variances * level**2,
-                judged.score_cutoff * -self.offset_,
-                judged.orthogonal_cutoff * level * -self.offset_,
-            )
+            columns, reach = standardizer.columns, -self.offset_
+
+            def among_all(vectors: Array) -> Array:
+                spread = np.zeros((self.n_features_in_, *vectors.shape[1:]))
+                spread[columns] = vectors
+                return spread
+
+            origin = self.mean_.copy()
+            origin[columns] = standardizer.restore(np.zeros(columns.size))
+            judged = found.score.distances.lifted(among_all)
+            self._distances = judged.moved(origin / self._units, noise.level)
         else:
             self._distances = distances_for(
                 noise.rows.samples(partial(_in_units, self._units), self.n_features_in_),
@@ -122,8 +119,8 @@ class ComponentsEstimator(
                 orthonormal(self.components_.T),
                 not self.assume_centered,
             )
-        self.score_cutoff_ = self._distances.score_cutoff
-        self.orthogonal_cutoff_ = self._distances.orthogonal_cutoff
+        self.score_cutoff_ = self._distances.score_cutoff * reach
+        self.orthogonal_cutoff_ = self._distances.orthogonal_cutoff * reach
 
     def _set_components(self, found: Fit) -> None:
         """Set the components by decreasing variance, and what they explain.

@@ -39,7 +39,7 @@ from outweigh.estimators.pca import RobustPCA, RobustSparsePCA
 from outweigh.files.archive import TooLarge, array_in, check_members, read_member
 from outweigh.files.writing import write_file
 from outweigh.fit.certificate import Certificate, Moreau
-from outweigh.fit.distances import Distances, DistanceScore
+from outweigh.fit.distances import Apart, Distances, DistanceScore
 from outweigh.fit.elliptical import Cloud
 from outweigh.fit.marginals import Marginals
 from outweigh.fit.noise import Standardizer
@@ -54,7 +54,7 @@ from outweigh.protocols import Status
 
 __all__ = ["ModelFileError", "load_model", "save_model"]
 
-FORMAT, SCHEMA = "outweigh model", 4
+FORMAT, SCHEMA = "outweigh model", 5
 
 # All that a file holds of a fit: by the name of each attribute the axes of an array (n rows, s rows
 # of the sample, d features, k components, m nonzero entries, p pruned rows, i incomplete rows),
@@ -78,7 +78,7 @@ _STATE: dict[type[RobustEstimator], str] = {
 _OPTIONAL = "feature_names_in_:d n_passes_: weights_:n covariance_:dd"
 RECORDS: tuple[Any, ...] = (
     *(Certificate, Moreau, NoiseFloor, Iterate, Group, Form),
-    *(RowScore, DistanceScore, Distances, Standardizer),
+    *(RowScore, DistanceScore, Distances, Apart, Standardizer),
     *(EllipticalScore, Cloud, Marginals, Scatter),
 )
 

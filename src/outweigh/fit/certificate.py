@@ -66,6 +66,8 @@ class Certificate:
         objective is the largest squared distance among the trusted rows, in units of the limit.
         Other: there is no level of clean rows to compare with, and the objective is the sum of the
         leading variances.
+    unlike_clean : str
+        Why, in other noise, there is no level of clean rows.
     expected : float
         More than this share removed is for a person to look at: with correlated or skewed columns
         it may be genuine. See `Settings.expected`.
@@ -109,6 +111,7 @@ class Certificate:
     filled: int = 0
     support_level: float = 0.0
     factors: int | None = None
+    unlike_clean: str = "the noise is not white"
     moreau: Moreau | None = None
 
     @property
@@ -137,9 +140,10 @@ class Certificate:
         """One sentence for a person."""
         said = self._judgement
         if self.factors is not None:
-            said += f"; {self.factors or 'no'} factor{'' if self.factors == 1 else 's'} " + (
-                "stands out" if self.factors == 1 else "stand out"
-            )
+            s, verb = ("", "stands") if self.factors == 1 else ("s", "stand")
+            # Noise that is not white has directions of more variance too.
+            of = " from white noise" if self.noise == "other" else ""
+            said += f"; {self.factors or 'no'} factor{s} {verb} out{of}"
         for n, how in (self.left_out, "left out"), (self.filled, "filled in with medians"):
             if n:
                 said += f"; {n:,} {'row was' if n == 1 else 'rows were'} {how} for missing values"
@@ -151,10 +155,8 @@ class Certificate:
             found = f"{self.removed:.1%} of the weight removed by distance from the bulk"
             if self.removed == 0.0:
                 found = "no row is far from the bulk, and nothing was removed"
-            return (
-                f"{found}; the noise is not white, nor as `covariance` says, or there are too few "
-                "rows or features to tell, so there is no level of clean data to compare with"
-            )
+            why = f"{self.unlike_clean}, so there is no level of clean data to compare with"
+            return f"{found}; {why}"
         if self.noise == "elliptical":
             return self._elliptical_verdict
         if self.objective <= self.noise_floor.clean and self.support_level <= 1.0:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -10,16 +11,46 @@ from scipy.special import ndtri
 from scipy.stats import chi2
 
 from outweigh.fit.columns import MAD_TO_SD, weighted_quantile
+from outweigh.fit.elliptical import Cloud
 from outweigh.fit.noise import Standardizer
 from outweigh.protocols import Array, Samples
 from outweigh.samples import DenseSamples
 from outweigh.samples.dense import INFINITE
 
-__all__ = ["DistanceScore", "Distances", "distances_for"]
+__all__ = ["Apart", "DistanceScore", "Distances", "distances_for"]
 
 _LEVEL = 0.975
 _TINY = 1e-12
 _LEAST = 1e-300
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Apart:
+    """Groups that stand apart from the bulk in some directions, wherever they are.
+
+    Attributes
+    ----------
+    directions : ndarray of shape (d, q)
+    origin : ndarray of shape (q,)
+    unit : float
+        Rows were judged by their products with the directions, less the origin, over the unit.
+    cloud : Cloud
+    """
+
+    directions: Array
+    origin: Array
+    unit: float
+    cloud: Cloud
+
+    @classmethod
+    def of(cls, directions: Array, cloud: Cloud) -> Apart:
+        """Return the groups of a cloud that products of rows with the directions form."""
+        return cls(directions, np.zeros(directions.shape[1]), 1.0, cloud)
+
+    def chance(self, samples: Samples) -> Array:
+        """Return the chance of each row to be of a group."""
+        along = (samples.project(self.directions) - self.origin) / self.unit
+        return self.cloud.apart(self.cloud.coordinates(along)[0])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -38,6 +69,9 @@ class Distances:
     orthogonal_cutoff : float
         At first the 0.975 quantile of the clean rows' orthogonal distances, by the Wilson-Hilferty
         approximation: their power 2/3 is nearly Gaussian.
+    apart : Apart or None
+        A row that is likely of such a group is beyond the cut-off within the subspace: its squared
+        distance is at least 2p of it, p the chance.
 
     References
     ----------
@@ -50,14 +84,18 @@ class Distances:
     variances: Array
     score_cutoff: float
     orthogonal_cutoff: float
+    apart: Apart | None = None
 
     def score(self, samples: Samples) -> Array:
-        """Return the Mahalanobis distance inside the subspace."""
+        """Return the Mahalanobis distance inside the subspace; at least that of groups apart."""
         along = samples.project(self.components) - self.centre @ self.components
         with np.errstate(over="ignore"):
             # Where the clean rows are one point in it, others are infinitely far.
-            squared = (along**2 / self.variances).sum(axis=1)
-        return np.asarray(np.minimum(np.sqrt(squared), INFINITE))
+            inside = np.sqrt((along**2 / self.variances).sum(axis=1))
+        if self.apart is not None:
+            least = np.sqrt(2.0 * self.apart.chance(samples)) * self.score_cutoff
+            inside = np.maximum(inside, least)
+        return np.asarray(np.minimum(inside, INFINITE))
 
     def orthogonal(self, samples: Samples) -> Array:
         """Return the distance from the subspace."""
@@ -79,6 +117,27 @@ class Distances:
     def with_cutoffs(self, score: float, orthogonal: float) -> Distances:
         """Return the same distances with other cut-offs."""
         return replace(self, score_cutoff=float(score), orthogonal_cutoff=float(orthogonal))
+
+    def moved(self, origin: Array, unit: float) -> Distances:
+        """Return the same for rows that are the origin and so many units times what they were."""
+        apart = self.apart
+        if apart is not None:
+            start = unit * apart.origin + origin @ apart.directions
+            apart = replace(apart, origin=start, unit=unit * apart.unit)
+        return replace(
+            self,
+            centre=origin + unit * self.centre,
+            variances=unit**2 * self.variances,
+            orthogonal_cutoff=unit * self.orthogonal_cutoff,
+            apart=apart,
+        )
+
+    def lifted(self, lift: Callable[[Array], Array]) -> Distances:
+        """Return the same in more columns, to which a function takes vectors."""
+        apart = self.apart and replace(self.apart, directions=lift(self.apart.directions))
+        return replace(
+            self, centre=lift(self.centre), components=lift(self.components), apart=apart
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)

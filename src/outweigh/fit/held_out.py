@@ -8,21 +8,30 @@ weight, for any numbers of rows and columns.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 
-from outweigh.fit.distances import Distances, distances_for
+from outweigh.fit.distances import Apart, Distances, distances_for
 from outweigh.fit.radial import radial_law
 from outweigh.fit.readers import fix_signs
+from outweigh.fit.tuning import TUNING
 from outweigh.protocols import Array, Indices, Samples
 from outweigh.samples.matrices import as_array
 
-__all__ = ["at_most", "beyond_limits", "folds_of", "leading_directions"]
+__all__ = [
+    "at_most",
+    "beyond_limits",
+    "fitted_distances",
+    "folds_of",
+    "leading_directions",
+    "rank_of",
+]
 
 _FOLDS = 5
-# Of the rows taken for far out so many are expected to be clean (Benjamini and Hochberg, 1995), and
-# in a table without any, one is in so many tables.
-_FALSE, _NONE = 0.01, 0.05
+# In a table without any wrong row one is taken for far out in so many tables.
+_NONE = 0.05
 _TINY = 1e-12
 
 
@@ -47,15 +56,17 @@ def beyond_limits(
     folds: Indices | None,
     q: int,
     centred: bool,
+    apart: Apart | None = None,
 ) -> Distances:
     r"""Return distances in q directions and from them, with cut-offs that clean rows do not exceed.
 
-    The squared distances of clean rows, each held out, are taken for c times chi-squared with k
-    degrees of freedom, c and k by the quartiles of the rows that have weight. A row is beyond the
-    limit where its chance is below 0.05/n, or where of all rows so far out 0.01 are expected to be
-    clean. The cut-offs are these limits, or as far as the rows within both limits are from the fit
-    to the rows that have weight: of those the few that had a part in it are nearer, or farther out
-    along directions that were fitted to them.
+    The squared distances of clean rows, each held out, are taken for c F(k, m): chi-squared with k
+    degrees of freedom over a variance that m rows tell. m rows have weight, and c and k are by
+    their quartiles. A row is beyond the limit where its chance is below 0.05/n, or where of all
+    rows so far out 0.01 are expected to be clean (Benjamini and Hochberg, 1995). The cut-offs are
+    these limits, or as far as the rows within both limits are from the fit to the rows that have
+    weight: of those the few that had a part in it are nearer, or farther out along directions that
+    were fitted to them.
 
     Parameters
     ----------
@@ -68,6 +79,8 @@ def beyond_limits(
         None where rows are so many that none need be held out.
     q : int
     centred : bool
+    apart : Apart, optional
+        Groups whose rows are beyond the limits wherever they are.
     """
     n_features = samples.n_features
     squared = np.zeros((2, samples.n_samples))
@@ -89,12 +102,15 @@ def beyond_limits(
         for part, most in zip(squared, (q, max(n_features - q, 1)), strict=True)
     ]
     within = np.all(squared <= np.array(limits)[:, None], axis=0) & (sample_weight > 0.0)
+    if apart is not None:
+        within &= apart.chance(samples) <= 0.5
     fitted = fitted_distances(samples, weights, q, centred)
     farthest = [
         float(distance[within].max(initial=0.0)) * (1.0 + 1e-9)
         for distance in (fitted.score(samples), fitted.orthogonal(samples))
     ]
-    return fitted.with_cutoffs(*np.maximum(np.sqrt(limits), farthest))
+    fitted = fitted.with_cutoffs(*np.maximum(np.sqrt(limits), farthest))
+    return replace(fitted, apart=apart)
 
 
 def at_most(
@@ -108,17 +124,23 @@ def at_most(
     if sample_weight[combined > 1.0].sum() <= bound * sample_weight.sum():
         return distances
     factor = float(combined[sample_weight > 0.0].max()) * (1.0 + 1e-9)
-    return distances.with_cutoffs(
+    return replace(distances, apart=None).with_cutoffs(
         distances.score_cutoff * factor, distances.orthogonal_cutoff * factor
     )
 
 
-def fitted_distances(samples: Samples, weights: Array, q: int, centred: bool) -> Distances:
+def fitted_distances(
+    samples: Samples, weights: Array, q: int, centred: bool, sample_weight: Array | None = None
+) -> Distances:
     """Return distances in the q leading directions under the weights, and from them."""
     values, vectors = leading_directions(samples, weights, centred)
-    # Directions in which rows that are kept do not vary are not told from each other.
-    rank = max(int(np.count_nonzero(values > _TINY * values[0])), 1)
-    return distances_for(samples, weights, vectors[:, : min(q, rank)], centred)
+    q = min(q, rank_of(values))
+    return distances_for(samples, weights, vectors[:, :q], centred, sample_weight)
+
+
+def rank_of(values: Array) -> int:
+    """Return the number of directions, one at least, in which rows vary by more than rounding."""
+    return max(int(np.count_nonzero(values > _TINY * values[0])), 1)
 
 
 def _limit(squared: Array, sample_weight: Array, most: int, share: float) -> float:
@@ -127,9 +149,10 @@ def _limit(squared: Array, sample_weight: Array, most: int, share: float) -> flo
     squared, weight = squared[counted], sample_weight[counted]
     n = float(weight.sum())
     law = radial_law(squared, weight, most, n, share, shrink=True)
+    law = replace(law, nu=max(n * (1.0 - share), 2.0)).at_median(law.beyond(0.5))
     chance = law.exceeded(squared)
     order = np.argsort(chance, kind="stable")
-    levels = np.maximum(_NONE / n, _FALSE * np.cumsum(weight[order]) / n)
+    levels = np.maximum(_NONE / n, TUNING.false_discoveries * np.cumsum(weight[order]) / n)
     far: NDArray[np.intp] = np.flatnonzero(chance[order] <= levels)
     limit = law.beyond(float(levels[far[-1]]) if far.size else _NONE / n)
     # Where rows lie in a subspace, rounding is what is left beside it.

@@ -35,6 +35,7 @@ __all__ = [
     "orthonormal",
     "projected_out",
     "spectral_edges",
+    "too_few_for_white",
     "top_eigenvectors",
 ]
 
@@ -396,7 +397,7 @@ def is_white(
     (True, False)
     """
     aside = n_components + _SPIKES_SET_ASIDE
-    if n_samples < _MIN_ROWS or n_features < _MIN_FEATURES + aside or moment.shape[0] <= aside:
+    if too_few_for_white(n_samples, n_features, n_components) or moment.shape[0] <= aside:
         return False
     vectors = rough_eigenvectors(moment, aside)
     spikes = np.einsum("ij,ij->j", vectors, moment @ vectors)
@@ -408,6 +409,12 @@ def is_white(
     level = total / (n_features - aside)
     ratio = squares / (n_features - aside) / level**2
     return 0.5 <= level <= 2.0 and ratio <= 1.1 + allowed * n_features / n_samples
+
+
+def too_few_for_white(n_samples: float, n_features: int, n_components: int) -> bool:
+    """Tell whether a level of white noise could not be told from that many components."""
+    aside = n_components + _SPIKES_SET_ASIDE
+    return n_samples < _MIN_ROWS or n_features < _MIN_FEATURES + aside
 
 
 def effective_entries(vector: Array) -> int:

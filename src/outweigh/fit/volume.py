@@ -10,22 +10,31 @@ the bulk in the leading directions and from these, whatever the number of compon
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from itertools import combinations
 
 import numpy as np
 
 from outweigh.fit.beyond import in_features
 from outweigh.fit.certificate import certified
 from outweigh.fit.columns import weighted_quantile
-from outweigh.fit.distances import DistanceScore, distances_for
+from outweigh.fit.distances import Apart, DistanceScore
 from outweigh.fit.elliptical import judge_rows
-from outweigh.fit.held_out import at_most, beyond_limits, folds_of, leading_directions
+from outweigh.fit.held_out import (
+    at_most,
+    beyond_limits,
+    fitted_distances,
+    folds_of,
+    leading_directions,
+    rank_of,
+)
 from outweigh.fit.noise import Noise
 from outweigh.fit.problem import Problem
-from outweigh.fit.readers import SparseReader, effective_entries, is_white
+from outweigh.fit.readers import SparseReader, effective_entries, is_white, too_few_for_white
 from outweigh.fit.result import Fit
 from outweigh.fit.search import Found, Weights
 from outweigh.fit.task import Settings, Task
+from outweigh.fit.tuning import Tuning
 from outweigh.fit.workspace import coordinates
 from outweigh.norms import KyFan
 from outweigh.objectives import MomentObjective
@@ -34,42 +43,16 @@ from outweigh.optimise.descent import Iterate
 from outweigh.protocols import Array, Status
 from outweigh.samples.matrices import as_array
 
-__all__ = [
-    "LeastVolume",
-    "fit_by_volume",
-    "least_volume",
-    "looks_white",
-    "n_leading",
-]
+__all__ = ["fit_by_volume", "least_volume", "looks_white", "n_leading"]
 
-# With ten rows for each direction all are used; else the leading ones, at five rows for each.
-_ROWS_FOR_ALL, _ROWS_PER_DIRECTION = 10, 5
-_MAX_DIRECTIONS = 8
-_MAX_DIAGONALS = 12
-_VARIANCE_SHARE = 0.999
-_FIRST_STEPS, _FINALISTS, _LAST_STEPS = 2, 8, 50
-_POLISH_STEPS = 10
+# Two steps tell the starts that are worth fifty; axes beyond the twelfth are no starts.
+_FIRST_STEPS, _FINALISTS, _STEPS, _STARTS_ALONG = 2, 8, 50, 12
 _SINGULAR = 1e-12
-# From the weights of least volume rows are judged twice: at first by too few rows, then by all that
-# were not beyond. Once more and a group of outliers is taken back row by row.
-_LOOKS = 2
-# With so many rows for each column a fit is no closer to its own rows than to others.
+# With so many rows for each column a fit is no closer to its own rows than to others, and none need
+# be held out: five times as quick.
 _ROWS_FOR_NO_FOLDS = 100
-# The cloud is looked at where it has so many rows, and no more values than this.
-_ROWS_TO_JUDGE, _VALUES_TO_JUDGE = 20, 20_000_000
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class LeastVolume:
-    """Weights of least volume, and the directions that rows are judged in.
-
-    ``leading`` spans as many leading directions as the rows can tell, whatever the number of
-    components; its columns are orthonormal.
-    """
-
-    weights: Array
-    leading: Array
-    n_iter: int
+# Groups are looked for where there are no more values than this.
+_VALUES_TO_JUDGE = 20_000_000
 
 
 def looks_white(noise: Noise, task: Task, settings: Settings) -> bool:
@@ -87,28 +70,29 @@ def fit_by_volume(noise: Noise, task: Task, settings: Settings) -> Fit:
     are judged from for the first time; all rows that are not beyond the limits then count alike.
     """
     part, samples = coordinates(noise, replace(task, n_nonzero=None))
+    centred, tuning = task.centred, settings.tuning
     r = min(task.n_components, samples.n_features)
-    centred = task.centred
     objective = MomentObjective(samples, KyFan(r), centred, 0.0)
-    problem = Problem(
-        objective, noise.sample_weight, noise.pruned, 3.0, samples.n_features, settings.tuning
-    )
+    problem = Problem(objective, noise.sample_weight, noise.pruned, 3.0, samples.n_features, tuning)
     known = settings.contamination is not None
     pruned_share = problem.removed(problem.untouched)
-    bound = settings.bound if known else max(settings.tuning.volume_bound, pruned_share)
-    start = _without_apart(problem, r, settings.bound)
-    least = least_volume(start, r, max(bound, start.removed(start.untouched)))
-    weights, q = least.weights, least.leading.shape[1]
+    bound = settings.bound if known else max(tuning.volume_bound, pruned_share)
+    values, vectors = leading_directions(samples, problem.untouched, centred)
+    q = n_leading(float(noise.kept.sum()), values, tuning)
+    start, apart = _without_apart(problem, vectors[:, :q], settings.bound)
+    bound_of_start = max(bound, start.removed(start.untouched))
+    weights, n_iter = least_volume(start, vectors[:, :q], bound_of_start)
     if known:
         # The weights have trimmed clean rows too, so that distances are measured by all rows.
-        distances = distances_for(samples, weights, least.leading, centred, noise.kept)
-        if problem.removed(weights) > bound:
+        distances = fitted_distances(samples, weights, q, centred, noise.kept)
+        distances = replace(distances, apart=apart)
+        if bound_of_start > bound:
             weights = problem.domain(bound).minimize_linear(distances.combined(samples))
     else:
         many = float(noise.kept.sum()) >= _ROWS_FOR_NO_FOLDS * samples.n_features
         folds = None if many else folds_of(noise.keys)
-        for _ in range(_LOOKS):
-            distances = beyond_limits(samples, weights, noise.kept, folds, q, centred)
+        for _ in range(tuning.looks):
+            distances = beyond_limits(samples, weights, noise.kept, folds, q, centred, apart)
             distances = at_most(distances, samples, noise.kept, settings.bound)
             trusted = np.where(distances.combined(samples) > 1.0, 0.0, noise.kept)
             weights = trusted / trusted.sum()
@@ -119,12 +103,9 @@ def fit_by_volume(noise: Noise, task: Task, settings: Settings) -> Fit:
     elif settings.covariance is not None:
         counts = tuple(effective_entries(column) for column in components.T)
         components = in_features(noise, weights, components, task, counts)
-    lifted = replace(
-        distances, centre=part.lift(distances.centre), components=part.lift(distances.components)
-    )
-    score = DistanceScore(noise.standardizer, lifted)
+    score = DistanceScore(noise.standardizer, distances.lifted(part.lift))
     evaluation = objective.evaluate(weights)
-    trace = tuple(Iterate(i, evaluation.value, 0.0, True) for i in range(least.n_iter))
+    trace = tuple(Iterate(i, evaluation.value, 0.0, True) for i in range(n_iter))
     found = Found(
         Weights.untouched(weights, noise.samples.n_features),
         evaluation.value,
@@ -132,135 +113,122 @@ def fit_by_volume(noise: Noise, task: Task, settings: Settings) -> Fit:
         Status.STATIONARY,
         trace,
     )
-    certificate = certified(problem, found, bound, "other")
+    certificate = replace(
+        certified(problem, found, bound, "other"), unlike_clean=_unlike_white(noise, task)
+    )
     scores = noise.rows.map(score)
     return Fit(noise, problem, found, certificate, score, scores, components)
 
 
-def _without_apart(problem: Problem, n_components: int, bound: float) -> Problem:
-    """Return the problem without the rows that are far or apart by the shape of the cloud.
+def _unlike_white(noise: Noise, task: Task) -> str:
+    """Say why the noise of the rows was not taken to be white."""
+    n, d = float(noise.sample_weight.sum()), noise.samples.n_features
+    if too_few_for_white(n, d, task.n_components):
+        return "rows or features are too few to tell whether the noise is white"
+    if noise.standardizer.whitener is not None:
+        return "the noise is not white, nor as `covariance` says"
+    return "the noise is not white: columns are correlated or vary unevenly"
+
+
+def _without_apart(problem: Problem, leading: Array, bound: float) -> tuple[Problem, Apart | None]:
+    """Return the problem without rows that are far or apart by the shape of the cloud, and clumps.
 
     A clump of outliers has no volume, so the least volume holds it; in the cloud that rows form in
     the leading directions it stands apart. Only where these rows are no more than the bound allows,
-    but for some that are single outliers.
+    but for some that are single outliers. Distances tell wide groups afterwards, and whether they
+    are outliers; clumps are the groups returned.
     """
     kept = problem.sample_weight * (problem.untouched > 0.0)
-    samples, centred, tuning = problem.samples, problem.objective.centred, problem.tuning
-    values, vectors = leading_directions(samples, problem.untouched, centred)
-    q = n_leading(float(kept.sum()), n_components, np.maximum(values, 0.0))
+    samples, tuning = problem.samples, problem.tuning
     counted = np.flatnonzero(kept)
-    few = float(kept.sum()) < _ROWS_TO_JUDGE
-    if bound == 0.0 or few or counted.size * q > _VALUES_TO_JUDGE:
-        return problem
-    rows = samples.project(vectors[:, :q])[counted]
+    if bound == 0.0 or counted.size * leading.shape[1] > _VALUES_TO_JUDGE:
+        return problem, None
+    rows = samples.project(leading)[counted]
     judged = judge_rows(rows, kept[counted], tuning.loose_bound, tuning)
     pruned = np.union1d(problem.pruned, counted[judged.clean < 0.5])
     n = float(problem.sample_weight.sum())
-    if problem.sample_weight[pruned].sum() > bound * n + max(0.02 * n, tuning.few_far):
-        return problem
+    if problem.sample_weight[pruned].sum() > bound * n + max(
+        tuning.few_far_share * n, tuning.few_far
+    ):
+        return problem, None
+    clumps = tuple(
+        group for group in judged.cloud.groups if group.spreads.max() <= tuning.clump * group.spread
+    )
+    apart = Apart.of(leading, replace(judged.cloud, groups=clumps)) if clumps else None
     objective = replace(problem.objective, samples=samples.without(pruned))
-    return replace(problem, objective=objective, pruned=pruned)
+    return replace(problem, objective=objective, pruned=pruned), apart
 
 
-def least_volume(problem: Problem, n_components: int, bound: float) -> LeastVolume:
-    """Find the weights of least volume among those that remove at most a share.
+def n_leading(n_samples: float, values: Array, tuning: Tuning) -> int:
+    """Return how many leading directions rows are judged in.
+
+    All where there are rows enough for each, else at most eight: see `Tuning`.
+
+    Parameters
+    ----------
+    n_samples : float
+    values : ndarray
+        Variances in decreasing order.
+    tuning : Tuning
+    """
+    rank, enough = rank_of(values), int(n_samples / tuning.rows_per_direction)
+    return rank if rank <= enough else max(min(enough, tuning.most_directions, rank), 1)
+
+
+def least_volume(problem: Problem, leading: Array, bound: float) -> tuple[Array, int]:
+    """Return weights of least volume among those that remove at most a share, and the steps made.
+
+    Concentration from many starts: all rows, and those in the middle along the axes and the
+    diagonals between two of them.
 
     Parameters
     ----------
     problem : Problem
         Its samples in an orthonormal basis, of moderately many columns.
-    n_components : int
+    leading : ndarray of shape (d, q)
+        Directions that the volume is measured in.
     bound : float
     """
-    samples, centred = problem.samples, problem.objective.centred
-    domain = problem.domain(bound)
-    weights, n_iter = problem.untouched, 0
-    values, vectors = leading_directions(samples, weights, centred)
-    q = n_leading(float(domain.metric.sum()), n_components, np.maximum(values, 0.0))
-    if bound > 0.0:
-        spread = np.sqrt(np.where(values[:q] > 0.0, values[:q], 1.0))
-        rows = samples.project(vectors[:, :q]) / spread
-        weights, n_iter = _from_many_starts(rows, domain, centred)
-    for _ in range(_POLISH_STEPS if bound > 0.0 else 0):
-        leading = leading_directions(samples, weights, centred)[1][:, :q]
-        found = distances_for(samples, weights, leading, centred)
-        moved = domain.minimize_linear(found.combined(samples))
-        n_iter += 1
-        if np.abs(moved - weights).sum() <= 1e-9:
-            break
-        weights = moved
-    values, vectors = leading_directions(samples, weights, centred)
-    # Directions in which rows that are kept do not vary are not told from each other.
-    rank = max(int(np.count_nonzero(values > _SINGULAR * values[0])), 1)
-    return LeastVolume(weights, vectors[:, : min(q, rank)], n_iter)
+    if bound == 0.0:
+        return problem.untouched, 0
+    domain, rows = problem.domain(bound), problem.samples.project(leading)
+    spread = np.sqrt(problem.untouched @ np.square(rows - problem.untouched @ rows))
+    rows = rows / np.where(spread > 0.0, spread, 1.0)
+    centred, reference = problem.objective.centred, domain.reference()
+    starts = [reference]
+    for direction in start_directions(rows.shape[1]):
+        along = rows @ direction
+        middle = weighted_quantile(along, reference, [0.5])[0]
+        starts.append(domain.minimize_linear(np.abs(along - middle)))
+    tried = [concentrated(rows, domain, start, centred, _FIRST_STEPS) for start in starts]
+    # Volumes but for rounding: of starts that end alike the first is taken.
+    tried.sort(key=lambda pair: round(pair[1], 8))
+    ended = [concentrated(rows, domain, w, centred, _STEPS) for w, _ in tried[:_FINALISTS]]
+    return min(ended, key=lambda pair: round(pair[1], 8))[0], _FIRST_STEPS * len(starts)
 
 
-def n_leading(n_samples: float, n_components: int, values: Array) -> int:
-    """Return how many leading directions the volume is measured in.
-
-    Parameters
-    ----------
-    n_samples : float
-    n_components : int
-    values : ndarray
-        Variances in decreasing order.
-    """
-    rank = int(np.count_nonzero(values > _SINGULAR * values[0]))
-    if _ROWS_FOR_ALL * rank <= n_samples:
-        return max(rank, 1)
-    share = np.cumsum(values) / values.sum()
-    wanted = int(np.searchsorted(share, _VARIANCE_SHARE)) + 1
-    allowed = max(int(n_samples / _ROWS_PER_DIRECTION), 1)
-    return max(1, min(max(wanted, n_components + 1), allowed, _MAX_DIRECTIONS, rank))
+def start_directions(q: int) -> list[Array]:
+    """Return the leading axes and the diagonals between them: no order of rows changes these."""
+    axes = np.eye(q)[:_STARTS_ALONG]
+    pairs = combinations(axes, 2)
+    return [*axes, *(one + sign * other for one, other in pairs for sign in (1.0, -1.0))]
 
 
-def _from_many_starts(rows: Array, domain: CappedSimplex, centred: bool) -> tuple[Array, int]:
-    """Minimise log det of the weighted covariance of whitened rows, from many starts."""
-    reference = domain.reference()
-    tried = [_concentrate(rows, domain, reference, centred, _FIRST_STEPS)]
-    for direction in _directions(rows.shape[1]):
-        weights = domain.minimize_linear(_away(rows @ direction, reference))
-        tried.append(_concentrate(rows, domain, weights, centred, _FIRST_STEPS))
-    tried.sort(key=_volume)
-    best = min(
-        (_concentrate(rows, domain, pair[0], centred, _LAST_STEPS) for pair in tried[:_FINALISTS]),
-        key=_volume,
-    )
-    return best[0], _FIRST_STEPS * len(tried)
-
-
-def _volume(found: tuple[Array, float]) -> float:
-    """Return a volume but for rounding: of starts that end alike the first is taken."""
-    return round(found[1], 8)
-
-
-def _directions(q: int) -> list[Array]:
-    """Return the axes and the diagonals between them: a set that no order of rows changes."""
-    axes = np.eye(q)
-    pairs = [(i, j) for i in range(min(q, _MAX_DIAGONALS)) for j in range(i)]
-    return [*axes, *(axes[i] + s * axes[j] for i, j in pairs for s in (1.0, -1.0))]
-
-
-def _away(values: Array, weights: Array) -> Array:
-    return np.asarray(np.abs(values - weighted_quantile(values, weights, [0.5])[0]))
-
-
-def _concentrate(
+def concentrated(
     rows: Array, domain: CappedSimplex, weights: Array, centred: bool, steps: int
 ) -> tuple[Array, float]:
+    """Return the weights after so many concentration steps, and log det of the covariance then."""
     volume = np.inf
     for _ in range(steps):
-        centre = weights @ rows if centred else np.zeros(rows.shape[1])
-        away = rows - centre
+        away = rows - (weights @ rows if centred else 0.0)
         values, vectors = np.linalg.eigh((away * weights[:, None]).T @ away)
-        # Rows are whitened, so one is their typical variance; kept rows that coincide have none.
+        # Rows are of unit variance; kept rows that coincide have none.
         values = np.maximum(values, _SINGULAR * max(float(values[-1]), 1.0))
         reached = float(np.log(values).sum())
         if reached >= volume - 1e-9:
             break
         volume = reached
-        distance = np.square(away @ (vectors / np.sqrt(values))).sum(axis=1)
-        weights = domain.minimize_linear(distance)
+        weights = domain.minimize_linear(np.square(away @ (vectors / np.sqrt(values))).sum(axis=1))
     return weights, volume
 
 
