@@ -434,7 +434,7 @@ def _offset(scores: Array, sample_weight: Array, share: float) -> float:
     ends = np.concatenate([[-1], np.flatnonzero(last_of_ties)])
     end = int(ends[np.argmin(np.abs(flagged - share))])
     if end == -1:
-        return float(np.nextafter(ranked[0], -np.inf))
+        return float(ranked[0] - 1e-9 * max(abs(ranked[0]), 1e-300))
     if end == ranked.size - 1:
         return float(np.nextafter(ranked[-1], np.inf))
     return float(ranked[end] / 2.0 + ranked[end + 1] / 2.0)
