@@ -30,11 +30,9 @@ _DRAW_BUDGET = 200_000
 _MIN_DRAWS = 12
 _SIMULATE_SPECTRUM_BELOW = 16
 
-# Median and 0.99 quantile of the Tracy-Widom law (beta = 1), and the means of its first eigenvalues
-# (Bornemann, "On the numerical evaluation of distributions in random matrix theory", 2010); later
-# eigenvalues are taken at the last.
+# Median and 0.99 quantile of the Tracy-Widom law (beta = 1), of the largest eigenvalue (Bornemann,
+# "On the numerical evaluation of distributions in random matrix theory", 2010).
 _TW_FIRST = (-1.2687, 2.0234)
-_TW_MEANS = (-1.2065, -3.2624, -5.1604, -6.8209, -8.3)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,8 +113,10 @@ def _(norm: KyFan, n: float, d: int, kurtosis: float = 3.0) -> NoiseFloor:
     freedom = max(n - 1.0, 1.0)
     edge = (np.sqrt(freedom) + np.sqrt(d)) ** 2
     width = (np.sqrt(freedom) + np.sqrt(d)) * (freedom**-0.5 + d**-0.5) ** (1 / 3)
-    later = sum(_TW_MEANS[min(j, len(_TW_MEANS) - 1)] for j in range(1, rank))
-    levels = ((rank * edge + (first + later) * width) / n - rank for first in _TW_FIRST)
+    # The mean of the k-th eigenvalue, from the second on: 2/(3 pi) x^(3/2) of them are within x of
+    # the edge, and the k-th is the one at k - 3/4 (-3.2615 for the second, which has -3.2624).
+    later = np.sum((0.375 * np.pi * (4.0 * np.arange(2, rank + 1) - 3.0)) ** (2.0 / 3.0))
+    levels = ((rank * edge + (first - later) * width) / n - rank for first in _TW_FIRST)
     return NoiseFloor(*(float(level) for level in levels))
 
 
