@@ -345,13 +345,15 @@ def _direction(
     all of them, if the sum of squares is three deviations above that of d Gaussians.
     """
     counted = metric > 0
-    means, noise = [], 0.0
-    for part in (base * wrong, base * (1.0 - wrong)):
-        share = float(part.sum())
-        if share <= 0.0:
-            return None
-        means.append(samples.mean(part) / share)
-        noise += float(np.sum(part[counted] ** 2 / metric[counted])) / share**2
+    share = float(base @ wrong)
+    if not 0.0 < share < 1.0:
+        return None
+    noise = 0.0
+    for part, size in ((base * wrong, share), (base * (1.0 - wrong), 1.0 - share)):
+        noise += float(np.sum(part[counted] ** 2 / metric[counted])) / size**2
+    # The mean of the others follows from that of all, which is known.
+    of_wrong = samples.mean(base * wrong)
+    means = of_wrong / share, (samples.mean(base) - of_wrong) / (1.0 - share)
     z_scores = (means[0] - means[1]) / np.sqrt(noise)
     d = z_scores.size
     if most is not None:

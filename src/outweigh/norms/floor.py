@@ -18,7 +18,7 @@ from functools import lru_cache, singledispatch
 
 import numpy as np
 from scipy.optimize import brentq
-from scipy.special import betaincinv, gammainc, gammaincc, log_ndtr, ndtr, ndtri
+from scipy.special import betaincinv, gammainc, gammaincc, ndtr, ndtri
 
 from outweigh.norms import KyFan, LargestEntries, RowwiseLargest
 from outweigh.protocols import Array
@@ -116,7 +116,7 @@ def _(norm: LargestEntries, n: float, d: int, kurtosis: float = 3.0) -> NoiseFlo
 
 @noise_floor.register
 def _(norm: KyFan, n: float, d: int, kurtosis: float = 3.0) -> NoiseFloor:
-    return _of_spectrum(n, d, min(norm.rank, d), kurtosis)
+    return _remembered(_of_spectrum, n, d, min(norm.rank, d), kurtosis)
 
 
 def _shared(find: Callable[..., NoiseFloor], n: float, *arguments: float) -> NoiseFloor:
@@ -204,10 +204,17 @@ def _diagonal(deviations: Array, n: float, kurtosis: float) -> Array:
 
 def _diagonal_exceeds(sizes: Array, n: float, kurtosis: float) -> Array:
     """Return how likely an entry on the diagonal is to be larger in magnitude than each size."""
-    z = np.linspace(-14.0, 14.0, 1001)
-    values = _diagonal(z, n, kurtosis)
-    above = np.exp(np.interp(sizes, values, log_ndtr(-z)))
-    return np.asarray(above + np.interp(-sizes, values, ndtr(z), left=0.0))
+    freedom = max(n - 1.0, 1.0)
+    spread = 2.0 / (9.0 * freedom)
+    gaussian = sizes / np.sqrt((max(kurtosis, 1.5) - 1.0) / 2.0)
+
+    def deviations(values: Array) -> Array:
+        cube = np.cbrt(np.maximum(1.0 + values, 0.0) * n / freedom)
+        return np.asarray((cube - 1.0 + spread) / np.sqrt(spread))
+
+    # No variance is below zero.
+    below = np.where(sizes < 1.0, ndtr(deviations(-gaussian)), 0.0)
+    return np.asarray(ndtr(-deviations(gaussian)) + below)
 
 
 def _of_rows(n: float, d: int, k: int, kurtosis: float) -> NoiseFloor:
