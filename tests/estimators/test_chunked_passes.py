@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from outweigh import RobustMean, RobustSparseMean
+from outweigh import RobustMean, RobustPCA, RobustSparseMean
 from outweigh.adversaries import make
 from outweigh.estimators.mean import MeanEstimator
 
@@ -131,3 +131,11 @@ def test_pruned_rows_are_scored_as_new_ones() -> None:
     assert flagged[:60].all()
     assert abs(flagged.mean() - 0.1) < 0.001
     assert_same(est, RobustMean(contamination=0.1).fit(X))
+
+
+def test_components_of_rows_beyond_the_budget_are_read_off_a_few_passes() -> None:
+    X = make("wrong_support", N, 40, K, 0.1, random_state=2).X
+    X[:, 20:] += 2.0 * np.random.default_rng(2).standard_normal((N, 1))
+    with dask.config.set({**ROOM, "outweigh.gathered-bytes": "1MB"}):
+        found = RobustPCA(contamination=0.1).fit(da.from_array(X, chunks=(900, 40)))
+    assert found.n_passes_ <= 18
