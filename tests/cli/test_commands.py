@@ -291,7 +291,10 @@ def test_the_demo_prints_both_tables_and_saves_a_figure_and_a_page(
     lines = [line for line in out.splitlines() if " s   " in line]
     assert lines[0].startswith("oracle")
     assert lines[1].startswith("outweigh"), "ours is not next to the oracle"
-    assert re.search(r"^outweigh +12, 12 of them rightly +12 ", out, re.MULTILINE)
+    found = re.search(r"^outweigh +(\d+), 12 of them rightly +12 ", out, re.MULTILINE)
+    assert found is not None
+    # Beside the twelve at most a fiftieth of the 345 genuine tumours.
+    assert int(found[1]) <= 12 + 345 // 50
     assert "mean radius (9" in out, "the reason is not named"
     assert "mean radius" in Path("outweigh-demo.html").read_text(encoding="utf-8")
     assert "Try next" in out

@@ -120,6 +120,7 @@ def test_a_lost_scheduler_is_said_and_nothing_is_half_fitted() -> None:
     scheduler = _start("distributed.cli.dask_scheduler", "--port", "0", "--no-dashboard")
     address = _address(scheduler)
     worker = _start("distributed.cli.dask_worker", address, "--no-dashboard", "--no-nanny")
+    _drain(worker)
     try:
         with distributed.Client(address, timeout=60, set_as_default=True) as client:
             client.wait_for_workers(1, timeout=60)
@@ -142,11 +143,16 @@ def _start(module: str, *arguments: str) -> subprocess.Popen[str]:
     )
 
 
+def _drain(process: subprocess.Popen[str]) -> None:
+    """Read what the process says to its end, and close the pipe, beside the test."""
+    threading.Thread(target=process.communicate, daemon=True).start()
+
+
 def _address(scheduler: subprocess.Popen[str]) -> str:
     assert scheduler.stderr is not None
     for line in scheduler.stderr:
         if "Scheduler at:" in line:
             address = line.split()[-1]
-            threading.Thread(target=scheduler.stderr.read, daemon=True).start()
+            _drain(scheduler)
             return address
     raise AssertionError("the scheduler did not start")

@@ -266,7 +266,8 @@ class _Judge:
 
         The farthest may be outliers that the rest hides; counted, they would hide one another.
         """
-        core = core & trusted
+        # Of very few rows none of the core may be trusted.
+        core = core & trusted if np.any(core & trusted) else trusted
         squared = self.scatter(self.weight * core).distances(self.Z, core)
         return self.nearest(squared, trusted, self.tuning.inner * float(self.weight[trusted].sum()))
 
