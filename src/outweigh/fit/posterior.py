@@ -26,14 +26,16 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.optimize import minimize
 from scipy.special import expit, gammaln, logsumexp
 
 from outweigh.fit.columns import weighted_quantile
+from outweigh.fit.law import GAUSSIAN, Law
 from outweigh.optimise.capped_simplex import CappedSimplex
 from outweigh.protocols import Array, Samples
 from outweigh.samples.matrices import as_array
 
-__all__ = ["Group", "freedom_along", "groups_apart", "groups_spread", "log_density"]
+__all__ = ["Group", "groups_apart", "groups_spread", "log_density"]
 
 # Fewer rows have no law of their own.
 _FEWEST = 3.0
@@ -42,6 +44,8 @@ _NARROWEST = 0.02
 # Ends of iterations that nothing depends on: changes of probabilities below a thousandth.
 _STEPS, _TURNS, _TOLERANCE = 100, 8, 1e-4
 _BINS = 4096
+# Less than a thousandth is as good as nothing, and leaves nearly all rows their weight.
+_NOTHING = 1e-3
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,20 +55,28 @@ class Group:
     Attributes
     ----------
     direction : ndarray of shape (d,)
-    centre, spread, freedom : float
-        Of the clean rows along it, and the degrees of freedom of their law; infinite for a
-        Gaussian.
+    law : Law
+        That of the clean rows along it.
+    centre, spread : float
+        Of the clean rows.
+    alike : bool
+        Whether outliers are clean rows moved, of the same law; else they are Gaussian.
     centres, spreads, shares : ndarray of shape (m,)
         Of the laws of the outliers, and their shares of all rows.
     """
 
     direction: Array
+    law: Law
     centre: float
     spread: float
-    freedom: float
+    alike: bool
     centres: Array
     spreads: Array
     shares: Array
+
+    def seen(self, samples: Samples) -> Array:
+        """Return what rows are judged by: their projections."""
+        return samples.project(self.direction)
 
     def wrong(self, projected: Array) -> Array:
         """Return how likely each row is to be one of the outliers, from its projection."""
@@ -77,42 +89,80 @@ class Group:
                 least = logsumexp(self.log_odds(np.array([side * last])), axis=0)
                 odds = np.where(beyond, np.maximum(odds, least), odds)
         found = expit(odds)
-        # Less than a thousandth is as good as nothing, and leaves nearly all rows their weight.
-        return np.where(found < 1e-3, 0.0, found)
+        return np.where(found < _NOTHING, 0.0, found)
 
     def log_odds(self, projected: Array) -> Array:
         """Return the log odds of each law of the outliers against the clean one, shape (m, n)."""
-        clean = log_density(projected, self.centre, self.spread, self.freedom)
-        others = log_density(projected, self.centres[:, None], self.spreads[:, None], np.inf)
+        clean = self.law.log_density(projected, self.centre, self.spread)
+        law = self.law if self.alike else GAUSSIAN
+        others = law.log_density(projected, self.centres[:, None], self.spreads[:, None])
         odds = np.log(self.shares) - np.log1p(-self.shares.sum())
         return np.asarray(others - clean + odds[:, None])
 
     def log_likelihood(self, projected: Array) -> Array:
         """Return the log density of each row under all laws together."""
-        clean = log_density(projected, self.centre, self.spread, self.freedom)
+        clean = self.law.log_density(projected, self.centre, self.spread)
         clean += np.log1p(-self.shares.sum())
         return np.asarray(clean + np.logaddexp(0.0, logsumexp(self.log_odds(projected), axis=0)))
 
-    def along(self, direction: Array) -> Group:
-        """Return the same group with its direction given in other coordinates."""
-        return replace(self, direction=direction)
+    def lifted(self, lift: Callable[[Array], Array]) -> Group:
+        """Return the same group in other coordinates."""
+        return replace(self, direction=lift(self.direction))
 
 
-def freedom_along(direction: Array, kurtosis: float) -> float:
-    r"""Return the degrees of freedom of the law of clean rows along a direction of all features.
+@dataclass(frozen=True, slots=True, eq=False)
+class Moved:
+    r"""Clean rows moved along a direction, told from the others in each of its features.
 
-    :math:`4 + 6 / ((\kappa - 3)\sum_j v_j^4)`, infinite where the tails are those of a Gaussian.
+    Where noise is not Gaussian that tells more than the projection does, and it is the whole
+    posterior: rows weighed by it have all moments of clean rows, not only those along the direction.
 
-    Parameters
+    Attributes
     ----------
-    direction : ndarray of shape (d,)
-        Of unit length.
-    kurtosis : float
-        Of a typical feature.
+    direction, origin : ndarray of shape (d,)
+        Of unit length, and the mean of the clean rows.
+    law : Law
+        Of a feature.
+    lengths, spreads, shares : ndarray of shape (m,)
+        How far groups were moved, what their noise was multiplied by, and their shares of all rows.
     """
-    excess = (kurtosis - 3.0) * float(np.sum(direction**4))
-    # A t law of more than 24 degrees is as good as a Gaussian.
-    return 4.0 + 6.0 / excess if excess > 0.3 else np.inf
+
+    direction: Array
+    origin: Array
+    law: Law
+    lengths: Array
+    spreads: Array
+    shares: Array
+
+    @property
+    def centre(self) -> float:
+        """Of the clean rows along the direction."""
+        return float(self.direction @ self.origin)
+
+    def seen(self, samples: Samples) -> Array:
+        """Return what rows are judged by: the features of the direction, shape (n, k)."""
+        return samples.project(np.eye(self.direction.size)[:, self.direction != 0.0])
+
+    def wrong(self, features: Array) -> Array:
+        """Return how likely each row is to be one of the outliers."""
+        found = expit(logsumexp(self.log_odds(features), axis=0))
+        return np.where(found < _NOTHING, 0.0, found)
+
+    def log_odds(self, features: Array) -> Array:
+        """Return the log odds of each law of the outliers against the clean one, shape (m, n)."""
+        used = self.direction != 0.0
+        origin, direction = self.origin[used], self.direction[used]
+        odds = np.log(self.shares) - np.log1p(-self.shares.sum())
+        found = np.repeat(odds[:, None], len(features), axis=1)
+        for x, centre, part in zip(features.T, origin, direction, strict=True):
+            clean = self.law.log_density(x, centre, 1.0)
+            for i, (length, spread) in enumerate(zip(self.lengths, self.spreads, strict=True)):
+                found[i] += self.law.log_density(x, centre + length * part, spread) - clean
+        return found
+
+    def lifted(self, lift: Callable[[Array], Array]) -> Moved:
+        """Return the same group in other coordinates, among which are these."""
+        return replace(self, direction=lift(self.direction), origin=lift(self.origin))
 
 
 def groups_apart(
@@ -121,11 +171,12 @@ def groups_apart(
     start: Array,
     weights: Array,
     lift: Callable[[Array], Array],
-    kurtosis: float,
+    law: Law,
     *,
     sparse: bool,
+    features: bool = True,
     most: int = 20,
-) -> tuple[Array, tuple[Group, ...], Array]:
+) -> tuple[Array, tuple[Group | Moved, ...], Array]:
     """Find the groups of outliers behind what a descent removed, and weigh rows by them.
 
     Parameters
@@ -138,7 +189,7 @@ def groups_apart(
         Before a descent, and after it.
     lift : callable
         From a direction of these coordinates to one of all features.
-    kurtosis : float
+    law : Law
         Of a typical feature.
     sparse : bool
         Whether a direction has only the features in which the difference is significant.
@@ -154,27 +205,28 @@ def groups_apart(
         How likely each row is to be in one of the groups.
     """
 
-    def tails(direction: Array) -> float:
-        return freedom_along(lift(direction), kurtosis)
+    def law_along(direction: Array) -> Law:
+        return law.along(lift(direction))
 
     removed = np.maximum(start - weights, 0.0)
     removed[removed <= 1e-9 * start.max()] = 0.0
     clean = np.ones(weights.size)
-    groups: list[Group] = []
+    groups: list[Group | Moved] = []
     for _ in range(most):
         base = start * clean
         left = np.clip((removed - start * (1.0 - clean)) / np.where(base > 0, base, 1.0), 0.0, 1.0)
         # Two digits: the last ones depend on the order of summation, and iterations carry them
         # on.
         left = np.round(left, 2)
-        found = _group(samples, domain.metric, base / base.sum(), left, tails, sparse)
+        found = _group(samples, domain.metric, base / base.sum(), left, law_along, sparse)
         if found is None:
             break
         group, projected, gained = found
         if groups and gained <= _direction_price(lift(group.direction), float(domain.metric.sum())):
             break
-        groups.append(group)
-        clean *= 1.0 - group.wrong(projected)
+        moved = _moved(samples, base / base.sum(), group, projected, law) if features else None
+        groups.append(group if moved is None else moved)
+        clean *= 1.0 - (group.wrong(projected) if moved is None else moved.wrong(moved.seen(samples)))
     if not groups:
         return weights, (), np.zeros(weights.size)
     kept = start * clean
@@ -188,7 +240,7 @@ def groups_spread(
     weights: Array,
     basis: Array,
     leading: Callable[[Array], Array],
-    tails: Callable[[Array], float],
+    law_along: Callable[[Array], Law],
     *,
     centred: bool,
     most: int = 20,
@@ -200,7 +252,7 @@ def groups_spread(
 
     Parameters
     ----------
-    samples, domain, start, weights, tails
+    samples, domain, start, weights, law_along
         As for `groups_apart`.
     basis : ndarray of shape (d, r)
         Orthonormal directions in which clean rows spread, too: nothing is looked for there.
@@ -243,12 +295,12 @@ def groups_spread(
         wrong = np.clip(removed / np.where(start > 0, start, 1.0), 0.0, 1.0)
         wrong = np.asarray(np.round(wrong, 2), dtype=np.float64)
         values, counts, likely = _binned(y, base, wrong)
-        freedom = tails(direction)
-        group = _maximised(values, counts, n, freedom, likely[None, :], free=True)
+        law = law_along(direction)
+        group = _maximised(values, counts, n, law, likely[None, :], free=True)
         # Farther out than clean rows: spread about their centre, or gathered beside it.
         if group is None or np.hypot(group.spreads, group.centres - group.centre) <= group.spread:
             break
-        one_law = _one_law(values, counts, freedom)
+        one_law = _one_law(values, counts, law)
         gained = n * float(counts @ (group.log_likelihood(values) - one_law))
         if gained <= _price(group, n) + _direction_price(direction, n):
             break
@@ -266,7 +318,7 @@ def _group(
     metric: Array,
     base: Array,
     wrong: Array,
-    tails: Callable[[Array], float],
+    law_along: Callable[[Array], Law],
     sparse: bool,
 ) -> tuple[Group, Array, float] | None:
     """Return a group that explains what rows have lost, the rows along it, and what it gains.
@@ -285,7 +337,7 @@ def _group(
         The share of its weight that each row has lost.
     """
     tried = [
-        _along(samples, metric, base, wrong, tails, most)
+        _along(samples, metric, base, wrong, law_along, most)
         for most in ((samples.n_features, 1) if sparse else (None,))
     ]
     found = [group for group in tried if group is not None]
@@ -297,7 +349,7 @@ def _along(
     metric: Array,
     base: Array,
     wrong: Array,
-    tails: Callable[[Array], float],
+    law_along: Callable[[Array], Law],
     most: int | None,
 ) -> tuple[Group, Array, float] | None:
     """Return a group along at most so many features, the rows there, and what it gains."""
@@ -313,8 +365,8 @@ def _along(
             mean = float((base * wrong) @ y) / float(base @ wrong)
             wrong = np.where(y > mean, wrong, 0.0)
         values, counts, likely = _binned(y, base, wrong)
-        freedom = tails(direction)
-        rough = _maximised(values, counts, n, freedom, likely[None, :], free=False, steps=_TURNS)
+        law = law_along(direction)
+        rough = _maximised(values, counts, n, law, likely[None, :], free=False, steps=_TURNS)
         if rough is None:
             return None
         before, wrong = wrong, rough.wrong(y)
@@ -322,10 +374,10 @@ def _along(
         still = float(base @ np.abs(wrong - before)) <= _TOLERANCE * float(base @ wrong)
         if still or turned == _TURNS:
             break
-    group = _laws(values, counts, n, freedom, rough.wrong(values))
+    group = _laws(values, counts, n, law, rough.wrong(values))
     if group is None:
         return None
-    gained = n * float(counts @ (group.log_likelihood(values) - _one_law(values, counts, freedom)))
+    gained = n * float(counts @ (group.log_likelihood(values) - _one_law(values, counts, law)))
     gained -= _price(group, n)
     return (replace(group, direction=direction), y, gained) if gained > 0.0 else None
 
@@ -384,14 +436,14 @@ def _binned(y: Array, base: Array, wrong: Array) -> tuple[Array, Array, Array]:
     return grid[filled], weight[filled], shared(base * wrong)[filled] / weight[filled]
 
 
-def _laws(y: Array, base: Array, n: float, freedom: float, wrong: Array) -> Group | None:
+def _laws(y: Array, base: Array, n: float, law: Law, wrong: Array) -> Group | None:
     """Return the laws along a direction that gain most in likelihood, less their price.
 
     First one law of outliers that spread by one, as clean rows do in units of the noise: a law that
     is free to be wide from the start takes clean rows for its own. From there one that is free, two
     that spread by one, and two that are free.
     """
-    first = _maximised(y, base, n, freedom, wrong[None, :], free=False)
+    first = _maximised(y, base, n, law, wrong[None, :], free=False)
     if first is None:
         return None
     wrong = first.wrong(y)
@@ -401,7 +453,7 @@ def _laws(y: Array, base: Array, n: float, freedom: float, wrong: Array) -> Grou
     far = np.sign(mean - first.centre) * (y - mean) > first.spread
     two = np.stack([np.where(far, 0.0, wrong), np.where(far, wrong, 0.0)])
     more = [
-        _maximised(y, base, n, freedom, start, free=free)
+        _maximised(y, base, n, law, start, free=free)
         for start, free in ((wrong[None, :], True), (two, False), (two, True))
     ]
     found = [first, *(group for group in more if group is not None)]
@@ -409,6 +461,52 @@ def _laws(y: Array, base: Array, n: float, freedom: float, wrong: Array) -> Grou
     # Nearer than that the outliers move the mean by less than the clean rows lost with them do.
     apart = np.abs(group.centres - group.centre) > group.spread
     return group if apart.all() else None
+
+
+def _moved(
+    samples: Samples, base: Array, group: Group, projected: Array, law: Law
+) -> Moved | None:
+    """Return the group told in each feature, where that explains the rows better."""
+    if law is GAUSSIAN:
+        return None
+    odds = group.log_odds(projected)
+    reached = _mixed(odds, group.shares, base)
+    used = group.direction != 0.0
+    x = samples.project(np.eye(group.direction.size)[:, used])
+    found: Moved | None = None
+    for _ in range(_STEPS // 4):
+        wrong = np.exp(odds - np.logaddexp(0.0, logsumexp(odds, axis=0)))
+        shares = wrong @ base
+        if shares.min() <= 0.0 or shares.sum() > 0.5:
+            return None
+        clean = base * (1.0 - wrong.sum(axis=0))
+        origin = clean @ x / clean.sum()
+        means = (wrong * base) @ x / shares[:, None]
+        away = shares @ (means - origin)
+        length = float(np.linalg.norm(away))
+        if length == 0.0:
+            return None
+        direction = away / length
+        lengths = (means - origin) @ direction
+        spreads = np.array(
+            [
+                np.sqrt(np.mean((w * base) @ np.square(x - m) / share))
+                for w, m, share in zip(wrong, means, shares, strict=True)
+            ]
+        )
+        whole, at = np.zeros(used.size), np.zeros(used.size)
+        whole[used], at[used] = direction, origin
+        found = Moved(whole, at, law, lengths, np.maximum(spreads, 0.05), shares)
+        before, odds = odds, found.log_odds(x)
+        if float(base @ np.abs(expit(logsumexp(odds, axis=0)) - expit(logsumexp(before, axis=0)))) <= _TOLERANCE * shares.sum():
+            break
+    assert found is not None
+    return found if _mixed(odds, found.shares, base) > reached else None
+
+
+def _mixed(odds: Array, shares: Array, base: Array) -> float:
+    """Return the mean log likelihood of a mixture, over that of the clean law."""
+    return float(base @ np.logaddexp(0.0, logsumexp(odds, axis=0)) + np.log1p(-shares.sum()))
 
 
 def _direction_price(direction: Array, n: float) -> float:
@@ -426,7 +524,7 @@ def _price(group: Group, n: float) -> float:
     The share and centre of each law of outliers and, where they are free, all spreads.
     """
     numbers = 2 * group.centres.size
-    if np.any(group.spreads != group.spread):
+    if not group.alike:
         numbers += 1 + group.spreads.size
     return 0.5 * float(np.log(n)) * numbers
 
@@ -435,7 +533,7 @@ def _maximised(
     y: Array,
     base: Array,
     n: float,
-    freedom: float,
+    law: Law,
     wrong: Array,
     *,
     free: bool,
@@ -449,37 +547,32 @@ def _maximised(
         Rows along a direction, and their weights.
     n : float
         The number of rows that these amount to.
-    freedom : float
-        Of the law of the clean rows.
+    law : Law
+        Of the clean rows.
     wrong : ndarray of shape (m, n)
         How likely each row is, at first, to be of each law of outliers.
     free : bool
         Whether each law has a spread of its own; else all have that of unit noise.
     steps : int
     """
-    # The scale at which a t law has variance one.
-    unit = float(np.sqrt(1.0 - 2.0 / freedom))
     narrowest = _NARROWEST * float(np.sqrt(base @ (y - base @ y) ** 2))
-    tail = np.ones(y.size)
     group: Group | None = None
     for _ in range(steps):
         shares = wrong @ base
         if shares.min() * n < _FEWEST or shares.sum() > 0.5:
             return None
         clean = base * (1.0 - wrong.sum(axis=0))
-        centre = float((clean * tail) @ y) / float(clean @ tail)
+        centre = float(clean @ y) / float(clean.sum())
         centres = (wrong * y) @ base / shares
-        spread, spreads = unit, np.full(shares.size, unit)
+        spread, spreads = 1.0, np.ones(shares.size)
         if free:
-            square = float((clean * tail) @ (y - centre) ** 2) / float(clean.sum())
+            square = float(clean @ (y - centre) ** 2) / float(clean.sum())
             squares = (wrong * (y - centres[:, None]) ** 2) @ base / shares
             spread = max(float(np.sqrt(square)), narrowest)
             spreads = np.maximum(np.sqrt(squares), narrowest)
             if spread == 0.0 or not spreads.all():
                 return None
-        group = Group(np.empty(0), centre, spread, freedom, centres, spreads, shares)
-        if np.isfinite(freedom):
-            tail = (freedom + 1.0) / (freedom + ((y - centre) / spread) ** 2)
+        group = Group(np.empty(0), law, centre, spread, not free, centres, spreads, shares)
         odds = np.exp(np.clip(group.log_odds(y), -700.0, 700.0))
         before, wrong = wrong, odds / (1.0 + odds.sum(axis=0))
         if float(np.abs(wrong - before).sum(axis=0) @ base) <= _TOLERANCE * float(shares.sum()):
@@ -487,15 +580,18 @@ def _maximised(
     return group
 
 
-def _one_law(y: Array, base: Array, freedom: float) -> Array:
+def _one_law(y: Array, base: Array, law: Law) -> Array:
     """Return the log density of each row under the one law that fits all."""
     centre = float(base @ y)
     spread = float(np.sqrt(base @ (y - centre) ** 2))
-    for _ in range(_STEPS if np.isfinite(freedom) else 0):
-        steady = base * (freedom + 1.0) / (freedom + ((y - centre) / spread) ** 2)
-        centre = float(steady @ y) / float(steady.sum())
-        spread = float(np.sqrt(steady @ (y - centre) ** 2))
-    return log_density(y, centre, spread, freedom)
+
+    def loss(at: Array) -> float:
+        return -float(base @ law.log_density(y, centre + spread * at[0], spread * np.exp(at[1])))
+
+    found = np.zeros(2)
+    if law is not GAUSSIAN:
+        found = minimize(loss, found, method="Nelder-Mead", options={"xatol": 1e-4, "fatol": 1e-9}).x
+    return law.log_density(y, centre + spread * found[0], spread * float(np.exp(found[1])))
 
 
 def log_density(y: Array, centre: float | Array, spread: float | Array, freedom: float) -> Array:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
 
+from outweigh.fit.law import GAUSSIAN, Law
 from outweigh.fit.tuning import TUNING, Tuning
 from outweigh.norms.floor import NoiseFloor, noise_floor
 from outweigh.objectives import MomentObjective
@@ -41,6 +43,7 @@ class Problem:
     kurtosis: float
     n_ambient: int
     tuning: Tuning = TUNING
+    law: Callable[[Array], Law] = lambda weights: GAUSSIAN
 
     @property
     def samples(self) -> Samples:
