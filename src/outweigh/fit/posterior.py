@@ -46,6 +46,7 @@ _STEPS, _TURNS, _TOLERANCE = 100, 8, 1e-4
 _BINS = 4096
 # Less than a thousandth is as good as nothing, and leaves nearly all rows their weight.
 _NOTHING = 1e-3
+_TINY = 1e-12
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -205,9 +206,6 @@ def groups_apart(
         How likely each row is to be in one of the groups.
     """
 
-    def law_along(direction: Array) -> Law:
-        return law.along(lift(direction))
-
     removed = np.maximum(start - weights, 0.0)
     removed[removed <= 1e-9 * start.max()] = 0.0
     clean = np.ones(weights.size)
@@ -218,15 +216,14 @@ def groups_apart(
         # Two digits: the last ones depend on the order of summation, and iterations carry them
         # on.
         left = np.round(left, 2)
-        found = _group(samples, domain.metric, base / base.sum(), left, law_along, sparse)
+        found = _group(samples, domain.metric, base / base.sum(), left, law, lift, sparse, features)
         if found is None:
             break
-        group, projected, gained = found
+        group, gained = found
         if groups and gained <= _direction_price(lift(group.direction), float(domain.metric.sum())):
             break
-        moved = _moved(samples, base / base.sum(), group, projected, law) if features else None
-        groups.append(group if moved is None else moved)
-        clean *= 1.0 - (group.wrong(projected) if moved is None else moved.wrong(moved.seen(samples)))
+        groups.append(group)
+        clean *= 1.0 - group.wrong(group.seen(samples))
     if not groups:
         return weights, (), np.zeros(weights.size)
     kept = start * clean
@@ -318,13 +315,15 @@ def _group(
     metric: Array,
     base: Array,
     wrong: Array,
-    law_along: Callable[[Array], Law],
+    law: Law,
+    lift: Callable[[Array], Array],
     sparse: bool,
-) -> tuple[Group, Array, float] | None:
-    """Return a group that explains what rows have lost, the rows along it, and what it gains.
+    features: bool,
+) -> tuple[Group | Moved, float] | None:
+    """Return the group that best explains what rows have lost, and what it gains over none.
 
-    Outliers of a sparse problem may differ in many features, or be several groups that differ in
-    one each: the direction of all and that of the most significant one are tried.
+    Outliers may differ in many features, or be several groups that differ in one each: the
+    direction of all and that of the most significant one are tried.
 
     Parameters
     ----------
@@ -336,12 +335,25 @@ def _group(
     wrong : ndarray of shape (n,)
         The share of its weight that each row has lost.
     """
-    tried = [
-        _along(samples, metric, base, wrong, law_along, most)
-        for most in ((samples.n_features, 1) if sparse else (None,))
-    ]
-    found = [group for group in tried if group is not None]
-    return max(found, key=lambda group: group[2]) if found else None
+    def law_along(direction: Array) -> Law:
+        return law.along(lift(direction))
+
+    best: tuple[float, Group | Moved, float] | None = None
+    most = samples.n_features if sparse else None
+    for count in (most, 1) if features else (most,):
+        found = _along(samples, metric, base, wrong, law_along, count)
+        if found is None:
+            continue
+        group, y, gained = found
+        explained = _mixed(group.log_odds(y), group.shares, base)
+        chosen: Group | Moved = group
+        if features and law is not GAUSSIAN:
+            moved, by_features = _moved(samples, base, float(metric.sum()), group, y, law)
+            if by_features > explained:
+                chosen, explained = moved, by_features
+        if best is None or explained > best[0]:
+            best = explained, chosen, gained
+    return None if best is None else best[1:]
 
 
 def _along(
@@ -440,68 +452,80 @@ def _laws(y: Array, base: Array, n: float, law: Law, wrong: Array) -> Group | No
     """Return the laws along a direction that gain most in likelihood, less their price.
 
     First one law of outliers that spread by one, as clean rows do in units of the noise: a law that
-    is free to be wide from the start takes clean rows for its own. From there one that is free, two
-    that spread by one, and two that are free.
+    is free to be wide from the start takes clean rows for its own. From there one that is free; and
+    one law more, of the rows that lie farther out than the largest law explains, as long as it
+    gains.
     """
     first = _maximised(y, base, n, law, wrong[None, :], free=False)
-    if first is None:
+    if first is None or not np.any(first.wrong(y)):
         return None
-    wrong = first.wrong(y)
-    if not np.any(wrong):
-        return None
-    mean = float(base @ (wrong * y)) / float(base @ wrong)
-    far = np.sign(mean - first.centre) * (y - mean) > first.spread
-    two = np.stack([np.where(far, 0.0, wrong), np.where(far, wrong, 0.0)])
-    more = [
-        _maximised(y, base, n, law, start, free=free)
-        for start, free in ((wrong[None, :], True), (two, False), (two, True))
-    ]
-    found = [first, *(group for group in more if group is not None)]
-    group = max(found, key=lambda g: n * float(base @ g.log_likelihood(y)) - _price(g, n))
+
+    def gained(group: Group) -> float:
+        return n * float(base @ group.log_likelihood(y)) - _price(group, n)
+
+    group, best, start = first, -np.inf, first.wrong(y)[None, :]
+    while True:
+        tried = [_maximised(y, base, n, law, start, free=free) for free in (False, True)]
+        found = max((each for each in tried if each is not None), key=gained, default=None)
+        if found is None or gained(found) <= best:
+            break
+        group, best = found, gained(found)
+        odds = group.log_odds(y)
+        parts = np.exp(odds - np.logaddexp(0.0, logsumexp(odds, axis=0)))
+        largest = int(np.argmax(group.shares))
+        middle, width = group.centres[largest], group.spreads[largest]
+        far = np.sign(middle - group.centre) * (y - middle) > width
+        start = np.concatenate([parts, np.where(far, parts[largest], 0.0)[None, :]])
+        start[largest, far] = 0.0
     # Nearer than that the outliers move the mean by less than the clean rows lost with them do.
     apart = np.abs(group.centres - group.centre) > group.spread
     return group if apart.all() else None
 
 
 def _moved(
-    samples: Samples, base: Array, group: Group, projected: Array, law: Law
-) -> Moved | None:
-    """Return the group told in each feature, where that explains the rows better."""
-    if law is GAUSSIAN:
-        return None
-    odds = group.log_odds(projected)
-    reached = _mixed(odds, group.shares, base)
+    samples: Samples, base: Array, n: float, group: Group, projected: Array, law: Law
+) -> tuple[Moved, float]:
+    """Return the group told in each feature, and the log likelihood over that of clean rows.
+
+    One law more, of the rows that lie farther out than the centre of the largest, as long as it
+    gains.
+    """
     used = group.direction != 0.0
     x = samples.project(np.eye(group.direction.size)[:, used])
-    found: Moved | None = None
+    found, odds, best = _in_features(x, base, law, group.log_odds(projected))
+    while True:
+        largest = int(np.argmax(found.shares))
+        along = (x - found.origin) @ found.direction
+        far = along > found.lengths[largest]
+        more = np.concatenate([odds, np.where(far, odds[largest], -np.inf)[None, :]])
+        more[largest, far] = -np.inf
+        tried, tried_odds, explained = _in_features(x, base, law, more)
+        if not n * (explained - best) > 1.5 * np.log(n):
+            break
+        found, odds, best = tried, tried_odds, explained
+    lifted = np.zeros((2, used.size))
+    lifted[:, used] = found.direction, found.origin
+    return replace(found, direction=lifted[0], origin=lifted[1]), best
+
+
+def _in_features(x: Array, base: Array, law: Law, odds: Array) -> tuple[Moved, Array, float]:
+    """Fit moved laws by expectation maximisation; return them, log odds, and what they explain."""
     for _ in range(_STEPS // 4):
         wrong = np.exp(odds - np.logaddexp(0.0, logsumexp(odds, axis=0)))
-        shares = wrong @ base
-        if shares.min() <= 0.0 or shares.sum() > 0.5:
-            return None
+        shares = np.maximum(wrong @ base, _TINY)
         clean = base * (1.0 - wrong.sum(axis=0))
         origin = clean @ x / clean.sum()
         means = (wrong * base) @ x / shares[:, None]
         away = shares @ (means - origin)
-        length = float(np.linalg.norm(away))
-        if length == 0.0:
-            return None
-        direction = away / length
-        lengths = (means - origin) @ direction
-        spreads = np.array(
-            [
-                np.sqrt(np.mean((w * base) @ np.square(x - m) / share))
-                for w, m, share in zip(wrong, means, shares, strict=True)
-            ]
-        )
-        whole, at = np.zeros(used.size), np.zeros(used.size)
-        whole[used], at[used] = direction, origin
-        found = Moved(whole, at, law, lengths, np.maximum(spreads, 0.05), shares)
-        before, odds = odds, found.log_odds(x)
-        if float(base @ np.abs(expit(logsumexp(odds, axis=0)) - expit(logsumexp(before, axis=0)))) <= _TOLERANCE * shares.sum():
+        direction = away / max(float(np.linalg.norm(away)), _TINY)
+        squares = [np.mean((w * base) @ (x - m) ** 2) for w, m in zip(wrong, means, strict=True)]
+        spreads = np.maximum(np.sqrt(np.array(squares) / shares), _NARROWEST)
+        found = Moved(direction, origin, law, (means - origin) @ direction, spreads, shares)
+        before, odds = wrong, found.log_odds(x)
+        moved = float(np.abs(np.exp(odds - np.logaddexp(0.0, logsumexp(odds, axis=0))) - before).sum(axis=0) @ base)
+        if moved <= _TOLERANCE * float(shares.sum()):
             break
-    assert found is not None
-    return found if _mixed(odds, found.shares, base) > reached else None
+    return found, odds, _mixed(odds, found.shares, base) if shares.sum() < 0.5 else -np.inf
 
 
 def _mixed(odds: Array, shares: Array, base: Array) -> float:

@@ -215,6 +215,8 @@ class _Attempt:
             current, found, components = self._weighed(current, found, components)
         elif not known and found.weights.moved:
             found = self._search(current, share, space, groups=True, earlier=found)
+        if self._reader is None:
+            found = self._further(current, found, space)
         solution = _Solution(self._noise, self._part, current, found, bound, components)
         # In wrong units rows that did not come clean are no better seen on few features.
         if (self._reader is None and self._task.is_sparse) and (
@@ -250,9 +252,23 @@ class _Attempt:
             update,
             settings.max_iter,
             group_domain=self._problem.domain(settings.bound) if groups else None,
-            sparse=self._task.is_sparse and not further,
+            sparse=self._task.is_sparse and problem is self._problem,
             callback=self._callback,
         ).run(earlier, further=further)
+
+    def _further(self, problem: Problem, found: Found, space: Workspace) -> Found:
+        """Return what was found after a look at what its groups leave, as long as that is more.
+
+        A descent from the weights of the groups points at the next ones.
+        """
+        while found.weights.groups and found.status is Status.STALLED:
+            more = self._search(
+                problem, self._settings.bound, space, groups=True, earlier=found, further=True
+            )
+            if len(more.weights.groups) == len(found.weights.groups):
+                break
+            found = replace(more, trace=found.trace + more.trace)
+        return found
 
     def _first_components(self) -> Array:
         """Return components of the bulk of the rows, before any weights; none for a mean."""
