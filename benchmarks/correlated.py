@@ -208,28 +208,43 @@ def run_tails(count: int) -> None:
     show("correlated-tails", lines)
 
 
-def sparse_attack(X: Array, wrong: int, k: int, attack: str, rng: np.random.Generator) -> None:
-    """Replace the first rows by outliers against a sparse mean on the first k features."""
-    part = X[:wrong]
+SPARSE_ATTACKS = (
+    "clean",
+    "constant bias",
+    "wrong support",
+    "hidden at zero",
+    "hidden at zero, neighbours",
+    "linear hiding",
+)
+
+
+def sparse_attack(part: Array, truth: Array, other: Array, attack: str) -> None:
+    """Replace clean rows by outliers: the library's attacks on sparse means, in units of noise.
+
+    `other` is a mean of the same size on other features.
+    """
     if attack == "constant bias":
-        part += 2.0
+        part -= 2.0
     elif attack == "wrong support":
-        part[:, k : 2 * k] += 3.0
-    elif attack == "hidden at zero":
-        part[:, :k] -= 1.0
+        part += other - truth
+    elif attack.startswith("hidden at zero"):
+        part -= truth
     elif attack == "linear hiding":
-        part[:, k : 2 * k] += rng.uniform(0.0, 4.0, (wrong, 1))
+        shifted, widened = np.array_split(part, 2)
+        shifted += other
+        widened[:] = truth + (widened - truth) * np.where(other != 0.0, 1.0, np.sqrt(2.0))
 
 
 def one_sparse(name: str, n: int, d: int, attack: str, seed: int) -> dict[str, float]:
     """Return the error of a sparse mean over the oracle's, and the clean rows flagged."""
     k, rng, shape = 10, np.random.default_rng(seed), Ellipsoid.of(name, d)
     unit = np.sqrt(np.diagonal(shape.root @ shape.root.T))
-    truth = np.zeros(d)
-    truth[:k] = unit[:k]
+    features = np.arange(d) if attack.endswith("neighbours") else rng.permutation(d)
+    truth, other = np.zeros((2, d))
+    truth[features[:k]], other[features[k : 2 * k]] = unit[features[:k]], unit[features[k : 2 * k]]
     X = rng.standard_normal((n, d)) @ shape.root.T + truth
     wrong = 0 if attack == "clean" else n // 10
-    sparse_attack(X, wrong, k, attack, rng)
+    sparse_attack(X[:wrong], truth, other, attack)
     found = RobustSparseMean(k).fit(X)
     oracle = hard_threshold(X[wrong:].mean(axis=0) / unit, k) * unit
     ratio = np.linalg.norm(found.location_ - truth) / np.linalg.norm(oracle - truth)
@@ -238,11 +253,10 @@ def one_sparse(name: str, n: int, d: int, attack: str, seed: int) -> dict[str, f
 
 def run_sparse(count: int) -> None:
     """Show sparse means in series and factors."""
-    attacks = ("clean", "constant bias", "wrong support", "hidden at zero", "linear hiding")
     lines = []
     for n, d in ((3000, 300), (500, 1000)):
         for name in ("series .6", "factors"):
-            for attack in attacks:
+            for attack in SPARSE_ATTACKS:
                 runs = [one_sparse(name, n, d, attack, seed) for seed in seeds(count)]
                 lines.append(
                     {"noise": name, "rows x columns": f"{n}x{d}", "attack": attack, **medians(runs)}

@@ -5,18 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from outweigh.fit.elliptical import judge_rows, mixture
+from outweigh.fit.elliptical import judge_rows
 from outweigh.fit.tuning import TUNING
 from tests.reference.correlated import Array, correlated, with_cluster
-
-
-def test_a_mixture_has_its_shares_and_centres() -> None:
-    rng = np.random.default_rng(1)
-    y = np.concatenate([rng.normal(size=900), rng.normal(6.0, 0.3, size=100)])
-    found = mixture(y, np.ones(1000), (y > 4.0).astype(float), 1e6)
-    assert found is not None
-    assert found.share == pytest.approx(0.1, abs=0.01)
-    assert found.second == pytest.approx((6.0, 0.3), abs=0.1)
 
 
 @pytest.mark.parametrize("distance", [6.0, 20.0])

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from outweigh.fit.elliptical import Cloud, SecondGroup
+from outweigh.fit.elliptical import Cloud
+from outweigh.fit.law import GAUSSIAN
 from outweigh.fit.marginals import Marginals
 from outweigh.fit.noise import Noise, Standardizer, first_look
 from outweigh.fit.posterior import Group
@@ -36,7 +37,7 @@ def rows(far: bool = False) -> Array:
 def group_at_six() -> Group:
     """Return the laws of the rows along the first feature."""
     one = np.ones(1)
-    return Group(np.eye(D)[0], 0.0, 1.0, np.inf, 6.0 * one, one, 20.0 / N * one)
+    return Group(np.eye(D)[0], 0.0, 1.0, GAUSSIAN, 6.0 * one, one, 20.0 / N * one)
 
 
 def moved(noise: Noise, X: Array, grouped: bool = True) -> Weights:
@@ -129,7 +130,7 @@ def test_contributions_are_the_formula_row_by_row_and_feature_by_feature(grouped
     values, vectors = np.linalg.eigh((F + F.T) / 2.0)
     direction = np.array([0.8, 0.6, 0.0, 0.0, 0.0, 0.0])
     two = np.array([4.0, 6.0]), np.ones(2), np.array([0.05, 0.1])
-    groups = (Group(direction, 0.5, 1.0, np.inf, *two),) if grouped else ()
+    groups = (Group(direction, 0.5, 1.0, GAUSSIAN, *two),) if grouped else ()
     c, anchor, radius_sq, level = rng.standard_normal(D), rng.standard_normal(D), 9.0, 0.3 / N
     score = RowScore(
         Standardizer(np.arange(D), np.zeros(D), np.ones(D)),
@@ -171,7 +172,7 @@ def elliptical(n: int, grouped: bool) -> tuple[EllipticalScore, Array]:
     inside = Z if basis is None else Z @ basis.T
     scatter = Scatter.of(inside, np.ones(n), 5, shrink=n < 5)
     u = np.eye(inside.shape[1])[0]
-    group = SecondGroup(u, (0.0, 1.0), (2.0, 0.5), 0.2, 1e6, 9.0)
+    group = Group(u, 0.0, 1.0, GAUSSIAN, np.array([2.0]), np.array([0.5]), np.array([0.2]))
     standardizer = Standardizer(np.arange(D), np.zeros(D), np.ones(D))
     groups = (group,) if grouped else ()
     cloud = Cloud(columns, marginals, basis, scatter, 7.0, groups)
@@ -197,8 +198,7 @@ def test_a_score_of_correlated_rows_is_what_speaks_most_against_them(n: int, gro
             beyond, z = float(z @ z - inside @ inside), inside
         y = z - S.mean
         squared = y @ P @ y + (beyond if beyond > 1e-8 else 0.0) / S.outside
-        log_odds = float(cloud.groups[0].log_odds(z[:1])[0]) if grouped else -np.inf
-        chance = sigmoid(log_odds)
+        chance = float(cloud.groups[0].wrong(z[:1])[0]) if grouped else 0.0
         assert found == pytest.approx(-max(squared / 7.0, 2.0 * chance), rel=1e-6)
         far = found < -1.0 and chance < 0.5
         assert chance_of_clean == pytest.approx(0.0 if far else 1.0 - chance, abs=1e-9)

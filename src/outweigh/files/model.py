@@ -40,10 +40,11 @@ from outweigh.files.archive import TooLarge, array_in, check_members, read_membe
 from outweigh.files.writing import write_file
 from outweigh.fit.certificate import Certificate, Moreau
 from outweigh.fit.distances import Distances, DistanceScore
-from outweigh.fit.elliptical import Cloud, SecondGroup
+from outweigh.fit.elliptical import Cloud
+from outweigh.fit.law import Learned, Student
 from outweigh.fit.marginals import Marginals
 from outweigh.fit.noise import Standardizer
-from outweigh.fit.posterior import Group
+from outweigh.fit.posterior import Group, Moved
 from outweigh.fit.scatter import Scatter
 from outweigh.fit.score import EllipticalScore, RowScore
 from outweigh.forms import Form
@@ -77,9 +78,10 @@ _STATE: dict[type[RobustEstimator], str] = {
 # Not every fit has these: data without names, in memory, weights that are lazy.
 _OPTIONAL = "feature_names_in_:d n_passes_: weights_:n covariance_:dd"
 RECORDS: tuple[Any, ...] = (
-    *(Certificate, Moreau, NoiseFloor, Iterate, Group, Form),
+    *(Certificate, Moreau, NoiseFloor, Iterate, Form),
+    *(Group, Moved, Student, Learned),
     *(RowScore, DistanceScore, Distances, Standardizer),
-    *(EllipticalScore, Cloud, SecondGroup, Marginals, Scatter),
+    *(EllipticalScore, Cloud, Marginals, Scatter),
 )
 
 

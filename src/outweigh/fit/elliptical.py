@@ -13,53 +13,21 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, log_expit, ndtri
+from scipy.special import ndtri
 
 from outweigh.fit.columns import MAD_TO_SD, column_quantiles, weighted_quantile
 from outweigh.fit.groups import price_of_direction, principal_axes, set_apart, valley
 from outweigh.fit.marginals import Marginals, judged_columns, marginals
-from outweigh.fit.posterior import log_density
+from outweigh.fit.posterior import Group, two_laws
 from outweigh.fit.radial import RadialLaw, radial_law, second_group
 from outweigh.fit.scatter import Scatter
 from outweigh.fit.tuning import Tuning
 from outweigh.protocols import Array, Indices
 
-__all__ = ["Cloud", "Judgement", "SecondGroup", "judge_rows"]
+__all__ = ["Cloud", "Judgement", "judge_rows"]
 
 Mask = NDArray[np.bool_]
 _TINY = 1e-300
-_MANY = 1e6
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class SecondGroup:
-    """Rows that stand apart along a direction: a mixture of two laws there.
-
-    Attributes
-    ----------
-    direction : ndarray of shape (r,)
-        In the coordinates of the rows that were judged.
-    first, second : tuple of float
-        Centre and deviation of the bulk, and of the group.
-    share : float
-        Of the group.
-    nu : float
-        Degrees of freedom of the bulk, Student's t; large for a Gaussian.
-    gain : float
-        Nats by which the two laws explain the rows better than one, less their price.
-    """
-
-    direction: Array
-    first: tuple[float, float]
-    second: tuple[float, float]
-    share: float
-    nu: float
-    gain: float = 0.0
-
-    def log_odds(self, y: Array) -> Array:
-        """Return the log odds of rows, given along the direction, to be of the group."""
-        bulk = _log_density(y, *self.first, self.nu) + np.log1p(-self.share)
-        return np.asarray(_log_density(y, *self.second, _MANY) + np.log(self.share) - bulk)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -77,7 +45,7 @@ class Cloud:
         Of the rows kept, in those coordinates.
     limit : float
         The squared distance beyond which rows are distrusted.
-    groups : tuple of SecondGroup
+    groups : tuple of Group
     """
 
     columns: Indices
@@ -85,7 +53,7 @@ class Cloud:
     basis: Array | None
     scatter: Scatter
     limit: float
-    groups: tuple[SecondGroup, ...]
+    groups: tuple[Group, ...]
 
     def coordinates(self, X: NDArray[np.floating]) -> tuple[Array, Array]:
         """Return rows of all columns as they are judged, and squared how far outside the span."""
@@ -101,7 +69,7 @@ class Cloud:
         """Return the chance of rows, as they are judged, to be of a group that stands apart."""
         clean = np.ones(len(z))
         for group in self.groups:
-            clean *= expit(-group.log_odds(z @ group.direction))
+            clean *= 1.0 - group.wrong(z @ group.direction)
         return 1.0 - clean
 
     def foretold(self, X: NDArray[np.floating]) -> Array:
@@ -420,12 +388,10 @@ class _Judge:
 
     # ---- the verdict on groups
 
-    def verdict(
-        self, core: Mask, far: Mask, apart: list[Mask]
-    ) -> tuple[Array, tuple[SecondGroup, ...]]:
+    def verdict(self, core: Mask, far: Mask, apart: list[Mask]) -> tuple[Array, tuple[Group, ...]]:
         """Return each row's chance to be of a group that stands apart indeed, and those groups."""
         clean = np.ones(len(far))
-        groups: list[SecondGroup] = []
+        groups: list[Group] = []
         candidates = [group & ~far for group in apart]
         candidates = [group for group in candidates if self.weight[group].sum() >= 3.0]
         others = np.any(candidates, axis=0) if candidates else far
@@ -439,86 +405,39 @@ class _Judge:
                 clean = clean * (1.0 - found[1])
         return 1.0 - clean, tuple(groups)
 
-    def tell_apart(self, group: Mask, bulk: Mask, among: Mask) -> tuple[SecondGroup, Array] | None:
-        """Return the mixture of a bulk and a group, and each row's chance to be of the group."""
-        best: tuple[SecondGroup, Array] | None = None
+    def tell_apart(self, group: Mask, bulk: Mask, among: Mask) -> tuple[Group, Array] | None:
+        """Return a bulk and a group along a direction, and each row's chance to be of the group."""
+        best, most = None, price_of_direction(self.n, self.d) + 1.5 * np.log(self.n)
         for _ in range(4):
             scatter = self.scatter(self.weight * bulk)
             white = scatter.white(self.Z)
             squared = np.einsum("ij,ij->i", white, white)
             count = float(self.weight[group].sum())
             centre = (self.weight * group) @ white / count
-            length = float(np.linalg.norm(centre))
+            length = max(float(np.linalg.norm(centre)), _TINY)
             y = white @ centre
             # Each row along the direction that it had no part in.
             y[group] = (count * y[group] - squared[group]) / max(count - 1.0, 1.0)
             y[bulk] = scatter.leaving_out(squared[bulk]) * (
                 y[bulk] + squared[bulk] / (scatter.count - 1.0)
             )
-            y /= max(length, _TINY)
-            share = count / self.n
-            nu = self.law(scatter.distances(self.Z, bulk), scatter.count, share).nu
-            mixed = mixture(y[among], self.weight[among], group[among].astype(np.float64), nu)
-            if mixed is None:
+            y /= length
+            law = self.law(scatter.distances(self.Z, bulk), scatter.count, count / self.n)
+            found = two_laws(
+                y[among], self.weight[among], group[among].astype(np.float64), law.freedom
+            )
+            if found is None:
                 break
-            price = price_of_direction(self.n, self.d) + 1.5 * np.log(self.n)
-            gain = mixed.gain - price
-            direction = scatter.whitener @ centre / max(length, _TINY)
-            shift = float(scatter.mean @ direction)
-            chance = np.where(among, expit(mixed.log_odds(y)), 0.0)
+            laws, gain = found
+            chance = np.where(among, laws.wrong(y), 0.0)
             new = among & (chance >= 0.5)
-            if gain > 0.0 and (best is None or gain > best[0].gain):
-                placed = SecondGroup(
-                    direction,
-                    (mixed.first[0] + shift, mixed.first[1]),
-                    (mixed.second[0] + shift, mixed.second[1]),
-                    mixed.share,
-                    nu,
-                    gain,
-                )
-                best = (placed, chance)
-            if np.array_equal(new, group) or self.weight[new].sum() < 3.0:
-                break
-            if self.weight[new].sum() > self.n / 2.0:
+            if gain > most:
+                direction = scatter.whitener @ centre / length
+                best, most = (laws.moved(direction, float(scatter.mean @ direction)), chance), gain
+            if np.array_equal(new, group) or not 3.0 <= self.weight[new].sum() <= self.n / 2.0:
                 break
             group, bulk = new, among & ~new
         return best
-
-
-def mixture(
-    y: Array, weight: Array, chance: Array, nu: float, steps: int = 15
-) -> SecondGroup | None:
-    """Fit a bulk (Student's t of nu degrees) and a Gaussian group to rows along one direction.
-
-    Begun with the chance of each row to be of the group. ``gain`` of what is returned is the log
-    likelihood less that of one t. None where nothing is left of the group.
-    """
-    total = weight.sum()
-    # The variance of a t law is that much its squared scale; without limit for nu <= 2.
-    narrow = float(np.sqrt(max(nu - 2.0, 0.5) / nu)) if nu < 200 else 1.0
-    nu = nu if nu < 200 else _MANY
-
-    def moments(share: Array, factor: float) -> tuple[float, float]:
-        share = share / share.sum()
-        mean = float(share @ y)
-        return mean, factor * float(np.sqrt(share @ (y - mean) ** 2 + 1e-6))
-
-    found: SecondGroup | None = None
-    for _ in range(steps):
-        of_group = weight * chance
-        part = float(of_group.sum())
-        if part < 3.0 or part > total - 3.0:
-            return None
-        found = SecondGroup(
-            np.ones(1), moments(weight - of_group, narrow), moments(of_group, 1.0), part / total, nu
-        )
-        chance = expit(found.log_odds(y))
-    assert found is not None
-    bulk = _log_density(y, *found.first, nu) + np.log1p(-found.share)
-    both = bulk - log_expit(-found.log_odds(y))
-    one = _log_density(y, *moments(weight, narrow), nu)
-    gain = float(weight @ (both - one))
-    return SecondGroup(found.direction, found.first, found.second, found.share, nu, gain)
 
 
 def _share_below(column: Array, share: Array) -> Array:
@@ -527,8 +446,3 @@ def _share_below(column: Array, share: Array) -> Array:
     equal = np.bincount(place, share)
     # Under very uneven weights a share may round to all or nothing.
     return np.clip((np.cumsum(equal) - equal / 2.0)[place], 1e-12, 1.0 - 1e-12)
-
-
-def _log_density(y: Array, centre: float, spread: float, nu: float) -> Array:
-    """Return that of Student's t, or of a Gaussian for large nu."""
-    return log_density(y, centre, spread, nu if nu < _MANY else np.inf)

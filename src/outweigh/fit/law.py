@@ -10,121 +10,164 @@ convolution, and where v is spread over many features it is nearly Gaussian, wha
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
-from scipy.special import expit
+from scipy.special import expit, gammaln
 
 from outweigh.fit.columns import column_quantiles
 from outweigh.protocols import Array
 
-__all__ = ["GAUSSIAN", "Law", "typical_law"]
+__all__ = ["GAUSSIAN", "Law", "Learned", "Student", "typical_law"]
 
-# Laws are kept at so many points, so far out on either side; farther out the density falls on as
-# it does at the last quantiles read.
+# A law is kept at so many points, so many deviations out: the rounding of linear interpolation.
 _POINTS, _REACH = 2048, 16.0
-_LEVELS = 400
-_GRID = np.linspace(-_REACH, _REACH, _POINTS, endpoint=False)
 _STEP = 2.0 * _REACH / _POINTS
+_GRID: Array = np.arange(_POINTS, dtype=np.float64) * _STEP - _REACH
+_FREQUENCIES = 2.0 * np.pi * np.fft.rfftfreq(_POINTS, _STEP)
+# Between its frequencies a transform is read off one so much finer.
 _FINER = 8
 _FINE = 2.0 * np.pi * np.fft.rfftfreq(_FINER * _POINTS, _STEP)
-_FREQUENCIES = 2.0 * np.pi * np.fft.rfftfreq(_POINTS, _STEP)
+# Levels of the quantiles, and the share beyond which a convolution has only rounding.
+_LEVELS = 400
+_ROUNDING = 1e-7
+# Features of a direction beyond these add a Gaussian: each has less than 1/30 of the variance.
+_LARGEST = 30
 
 
-@dataclass(frozen=True, eq=False)
-class Law:
-    """A law of mean zero and variance one.
+@dataclass(frozen=True, slots=True)
+class Student:
+    """Student's t law of some degrees of freedom; a Gaussian where they are infinite."""
+
+    freedom: float
+
+    @property
+    def unit(self) -> float:
+        """The spread at which its variance is one."""
+        return float(np.sqrt(1.0 - 2.0 / self.freedom))
+
+    def steady(self, z: Array) -> Array:
+        """Return what rows at z count in the most likely centre and spread; far ones less."""
+        if not np.isfinite(self.freedom):
+            return np.ones(z.size)
+        return np.asarray((self.freedom + 1.0) / (self.freedom + z * z))
+
+    def log_density(self, y: Array, centre: float | Array, spread: float | Array) -> Array:
+        """Return the log density at y of the law moved to a centre, multiplied by a spread."""
+        z, nu = (y - centre) / spread, self.freedom
+        if not np.isfinite(nu):
+            return np.asarray(-0.5 * z * z - np.log(spread) - 0.5 * np.log(2.0 * np.pi))
+        constant = gammaln((nu + 1.0) / 2.0) - gammaln(nu / 2.0) - 0.5 * np.log(nu * np.pi)
+        return np.asarray(constant - np.log(spread) - (nu + 1.0) / 2.0 * np.log1p(z * z / nu))
+
+    def along(self, direction: Array) -> Student:
+        """Return that of a direction: the same, which is exact for a Gaussian."""
+        del direction
+        return self
+
+
+GAUSSIAN = Student(np.inf)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Learned:
+    """A law of mean zero and variance one that was read off rows.
 
     Attributes
     ----------
-    log_densities : ndarray of shape (m,)
-        At evenly spaced points; empty for a Gaussian.
+    log_densities : ndarray of shape (2048,)
+        At points between -16 and 16; farther out the density falls exponentially.
     """
 
     log_densities: Array
 
+    @property
+    def unit(self) -> float:
+        """The spread at which its variance is one."""
+        return 1.0
+
+    def steady(self, z: Array) -> Array:
+        """Return what rows at z count in centre and spread: its moments, so all alike."""
+        return np.ones(z.size)
+
     def log_density(self, y: Array, centre: float | Array, spread: float | Array) -> Array:
         """Return the log density at y of the law moved to a centre, multiplied by a spread."""
-        z = (y - centre) / spread
-        if self.log_densities.size == 0:
-            return np.asarray(-0.5 * z * z - np.log(spread) - 0.5 * np.log(2.0 * np.pi))
-        within = np.clip((z + _REACH) / _STEP, 0.0, _POINTS - 1.001)
-        lower = within.astype(np.intp)
-        part = within - lower
-        known = self.log_densities
+        z, known = (y - centre) / spread, self.log_densities
+        place = np.clip((z + _REACH) / _STEP, 0.0, _POINTS - 1.001)
+        lower = place.astype(np.intp)
+        part = place - lower
         found = known[lower] * (1.0 - part) + known[lower + 1] * part
-        slopes = (known[1] - known[0]) / _STEP, (known[-1] - known[-2]) / _STEP
-        found += slopes[0] * np.minimum(z + _REACH, 0.0) + slopes[1] * np.maximum(z - _GRID[-1], 0)
+        found += (known[1] - known[0]) / _STEP * np.minimum(z - _GRID[0], 0.0)
+        found += (known[-1] - known[-2]) / _STEP * np.maximum(z - _GRID[-1], 0.0)
         return np.asarray(found - np.log(spread))
 
-    @cached_property
-    def _transform(self) -> Array:
-        padded = np.zeros(_FINER * _POINTS)
-        padded[: _POINTS] = np.exp(self.log_densities)
-        found = np.fft.rfft(padded) * _STEP
-        t = 2.0 * np.pi * np.fft.rfftfreq(padded.size, _STEP)
-        return found * np.exp(1j * t * _REACH)
-
-    def along(self, direction: Array) -> Law:
+    def along(self, direction: Array) -> Learned:
         """Return the law of sum_j v_j xi_j for independent xi_j of this law and a unit v."""
-        if self.log_densities.size == 0:
-            return self
-        v = direction[np.abs(direction) > 0.0]
-        order = np.argsort(-np.abs(v))
-        few, rest = v[order[:30]], v[order[30:]]
-        # log of the characteristic function at v_j t
-        found = np.exp(-0.5 * _FREQUENCIES**2 * float(rest @ rest))
-        for each in few:
-            at = np.abs(each) * _FREQUENCIES
-            real = np.interp(at, _FINE, self._transform.real)
-            imaginary = np.interp(at, _FINE, self._transform.imag)
-            found = found * (real + 1j * np.sign(each) * imaginary)
-        density = np.fft.fftshift(np.fft.irfft(found, _POINTS)) / _STEP
-        return _tidied(density, 1e-7)
+        padded = np.zeros(_FINER * _POINTS)
+        padded[:_POINTS] = np.exp(self.log_densities)
+        # The origin is in the middle of the points.
+        transform = np.fft.rfft(padded) * _STEP * np.exp(1j * _FINE * _REACH)
+        v = direction[np.argsort(-np.abs(direction))]
+        rest = float(np.sum(v[_LARGEST:] ** 2))
+        found = np.exp(-0.5 * _FREQUENCIES**2 * rest).astype(np.complex128)
+        for part in v[:_LARGEST][v[:_LARGEST] != 0.0]:
+            at = np.abs(part) * _FREQUENCIES
+            found *= np.interp(at, _FINE, transform.real) + np.sign(part) * 1j * np.interp(
+                at, _FINE, transform.imag
+            )
+        return _of_density(np.fft.fftshift(np.fft.irfft(found, _POINTS)), _ROUNDING)
 
 
-GAUSSIAN = Law(np.empty(0))
+Law = Student | Learned
 
 
-def _tidied(density: Array, last: float) -> Law:
-    """Return the law of a density that rounding has left noise in, of variance one."""
-    density = np.maximum(density, 0.0)
-    density /= density.sum() * _STEP
-    upper = np.cumsum(density) * _STEP
-    logs = np.log(np.maximum(density, 1e-300))
-    # What is beyond reach of the rows that it was read off follows an exponential.
-    low, high = int(np.searchsorted(upper, last)), int(np.searchsorted(upper, 1.0 - last))
-    low, high = max(low, 1), min(high, _POINTS - 2)
-    below = float(density[: low + 1] @ (_GRID[low] - _GRID[: low + 1])) / float(density[: low + 1].sum())
-    above = float(density[high:] @ (_GRID[high:] - _GRID[high])) / float(density[high:].sum())
-    below, above = max(below, _STEP), max(above, _STEP)
-    logs[:low] = logs[low] - (_GRID[low] - _GRID[:low]) / below
-    logs[high + 1 :] = logs[high] - (_GRID[high + 1 :] - _GRID[high]) / above
-    return Law(logs)
+def typical_law(rows: Array, weights: Array, counts: Array) -> Law:
+    """Return the law of a typical column, or a Gaussian where rows do not tell it from one.
 
+    Its quantiles are the medians of those of the columns, each in its own units, smoothed by a
+    Gaussian of the width 1.06 m^(-1/5) that suits the density of m values best (Silverman 1986).
+    So many rows do not tell a law from a Gaussian whose divergence from it is below log(n)/2n.
 
-def typical_law(rows: Array, weights: Array) -> Law:
-    """Return the law of a typical column of rows."""
-    d = rows.shape[1]
-    n = float(weights.sum()) ** 2 / float(weights @ weights)
+    Parameters
+    ----------
+    rows : ndarray of shape (n, d)
+    weights, counts : ndarray of shape (n,)
+        Of the rows, and how many rows each stands for.
+    """
     weights = weights / weights.sum()
+    n = 1.0 / float(weights**2 @ (1.0 / counts))
+    # Evenly spaced in log odds: the tails are known as well as the middle.
     ends = expit(np.linspace(-1.0, 1.0, _LEVELS + 1) * np.log(n))
     ends[0], ends[-1] = 0.0, 1.0
     levels, mass = (ends[1:] + ends[:-1]) / 2.0, np.diff(ends)
-    mean = weights @ rows
-    away = rows - mean
-    away /= np.sqrt(weights @ np.square(away))
+    away = rows - weights @ rows
+    deviations = np.sqrt(weights @ np.square(away))
+    away = away[:, deviations > 0.0] / deviations[deviations > 0.0]
+    if n < 2.0 or away.shape[1] == 0:
+        return GAUSSIAN
     quantiles = np.median(column_quantiles(away, weights, levels.tolist()), axis=1)
-    width = 1.06 * (n * d) ** -0.2
+    width = 1.06 * (n * away.shape[1]) ** -0.2
     quantiles -= mass @ quantiles
     quantiles /= np.sqrt(mass @ quantiles**2 + width**2)
     z = (_GRID[:, None] - quantiles) / width
-    density = np.exp(-0.5 * z * z) @ mass / (width * np.sqrt(2 * np.pi))
-    found = _tidied(density, 10.0 / n)
-    return GAUSSIAN if n * _divergence(found) < 0.5 * np.log(n) else found
+    law = _of_density(np.exp(-0.5 * z * z) @ mass, 10.0 / n)
+    logs = law.log_densities
+    divergence = _STEP * float(np.exp(logs) @ (logs - GAUSSIAN.log_density(_GRID, 0.0, 1.0)))
+    return GAUSSIAN if n * divergence < 0.5 * np.log(n) else law
 
 
-def _divergence(law: Law) -> float:
-    """Return the mean log likelihood, under a law, of it over that of a Gaussian."""
-    away = law.log_densities - GAUSSIAN.log_density(_GRID, 0.0, 1.0)
-    return float(np.exp(law.log_densities) @ away) * _STEP
+def _of_density(density: Array, last: float) -> Learned:
+    """Return the law of a density at the points; beyond a share `last` its tails are exponential.
+
+    That share is known too badly. An exponential of the same mean excess takes its place.
+    """
+    density = np.maximum(density, 0.0)
+    density = density / (density.sum() * _STEP)
+    below = np.cumsum(density) * _STEP
+    logs = np.log(np.maximum(density, np.finfo(np.float64).tiny))
+    low = max(int(np.searchsorted(below, last)), 1)
+    high = min(int(np.searchsorted(below, 1.0 - last)), _POINTS - 2)
+    for end, tail in ((low, slice(0, low)), (high, slice(high + 1, None))):
+        away = np.abs(_GRID[tail] - _GRID[end])
+        excess = float(density[tail] @ away) / max(float(density[tail].sum()), 1e-300)
+        logs[tail] = logs[end] - away / max(excess, _STEP)
+    return Learned(logs)

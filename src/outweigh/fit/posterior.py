@@ -4,20 +4,23 @@ A descent stops where second moments over many features reach their noise floor.
 removed point at the outliers: their mean differs from the mean of the kept in one direction. Along
 that direction noise is small, and the rows are a mixture of laws,
 
-.. math:: (1 - \textstyle\sum_j \epsilon_j)\, \frac{1}{s_0} t_\nu\Bigl(\frac{y - m_0}{s_0}\Bigr)
-    + \sum_j \epsilon_j\, \frac{1}{s_j} \varphi\Bigl(\frac{y - m_j}{s_j}\Bigr),
+.. math:: (1 - \textstyle\sum_j \epsilon_j)\, \frac{1}{s_0} f\Bigl(\frac{y - m_0}{s_0}\Bigr)
+    + \sum_j \epsilon_j\, \frac{1}{s_j} g\Bigl(\frac{y - m_j}{s_j}\Bigr),
 
-that of the clean rows and one or two of outliers. Expectation maximisation fits them, and takes the
-direction again from the difference of the means, in units of its noise. A row keeps the share of
-its weight that is its probability of being clean. Clean rows lose nothing on either side but that,
-so their mean stays where it is. What the descent removed and no group explains yet points at the
-next.
+that of the clean rows, learned from the features (`fit/law.py`), and some of outliers: the same law
+moved, or Gaussians. Expectation maximisation fits them, and takes the direction again from the
+difference of the means, in units of its noise. A row keeps the share of its weight that is its
+probability of being clean. Clean rows lose nothing on either side but that, so their mean stays
+where it is. What the descent removed and no group explains yet points at the next.
 
 How many laws there are, and whether outliers spread as clean rows do, is decided by the Bayesian
 information criterion: each number must gain log(n)/2 in log likelihood. So must the group as a
-whole, against one law for all rows: what noise makes of clean rows does not. The law of the clean
-rows has the tails that the features have: along a unit direction v the excess kurtosis is
-:math:`(\kappa - 3)\sum_j v_j^4`, that of :math:`t_\nu` is :math:`6 / (\nu - 4)`.
+whole, against one law for all rows: what noise makes of clean rows does not.
+
+For Gaussian noise the projection holds all that tells a moved row from a clean one. Else each
+feature of the direction says more, and the odds are the product over them,
+:math:`\prod_j f(x_j - m_j - \delta_j) / f(x_j - m_j)`. Where that explains the rows better than the
+projection, rows are weighed by it.
 """
 
 from __future__ import annotations
@@ -27,18 +30,20 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.optimize import minimize
-from scipy.special import expit, gammaln, logsumexp
+from scipy.special import expit, logsumexp
 
 from outweigh.fit.columns import weighted_quantile
-from outweigh.fit.law import GAUSSIAN, Law
+from outweigh.fit.law import GAUSSIAN, Law, Student
 from outweigh.optimise.capped_simplex import CappedSimplex
 from outweigh.protocols import Array, Samples
 from outweigh.samples.matrices import as_array
 
-__all__ = ["Group", "groups_apart", "groups_spread", "log_density"]
+__all__ = ["Group", "Groups", "Moved", "groups_apart", "groups_spread", "two_laws"]
 
 # Fewer rows have no law of their own.
 _FEWEST = 3.0
+# Laws of outliers along one direction: more would only follow the noise of one that is smeared.
+_MOST_LAWS = 4
 # A law narrower than this share of the spread of all rows is a point.
 _NARROWEST = 0.02
 # Ends of iterations that nothing depends on: changes of probabilities below a thousandth.
@@ -56,24 +61,22 @@ class Group:
     Attributes
     ----------
     direction : ndarray of shape (d,)
-    law : Law
-        That of the clean rows along it.
-    centre, spread : float
-        Of the clean rows.
-    alike : bool
-        Whether outliers are clean rows moved, of the same law; else they are Gaussian.
+    centre, spread, law : float, float, Law
+        Of the clean rows along it.
     centres, spreads, shares : ndarray of shape (m,)
         Of the laws of the outliers, and their shares of all rows.
+    alike : bool
+        Whether outliers are of the law of clean rows, moved; else they are Gaussian.
     """
 
     direction: Array
-    law: Law
     centre: float
     spread: float
-    alike: bool
+    law: Law
     centres: Array
     spreads: Array
     shares: Array
+    alike: bool = False
 
     def seen(self, samples: Samples) -> Array:
         """Return what rows are judged by: their projections."""
@@ -110,13 +113,19 @@ class Group:
         """Return the same group in other coordinates."""
         return replace(self, direction=lift(self.direction))
 
+    def moved(self, direction: Array, by: float) -> Group:
+        """Return the same group in coordinates that are larger by a number along its direction."""
+        centre, centres = self.centre + by, self.centres + by
+        return replace(self, direction=direction, centre=centre, centres=centres)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Moved:
     r"""Clean rows moved along a direction, told from the others in each of its features.
 
     Where noise is not Gaussian that tells more than the projection does, and it is the whole
-    posterior: rows weighed by it have all moments of clean rows, not only those along the direction.
+    posterior: rows weighed by it have all moments of clean rows, not those along the direction
+    alone.
 
     Attributes
     ----------
@@ -142,7 +151,8 @@ class Moved:
 
     def seen(self, samples: Samples) -> Array:
         """Return what rows are judged by: the features of the direction, shape (n, k)."""
-        return samples.project(np.eye(self.direction.size)[:, self.direction != 0.0])
+        used = np.flatnonzero(self.direction)
+        return samples.columns(used).project(np.eye(used.size))
 
     def wrong(self, features: Array) -> Array:
         """Return how likely each row is to be one of the outliers."""
@@ -166,6 +176,9 @@ class Moved:
         return replace(self, direction=lift(self.direction), origin=lift(self.origin))
 
 
+Groups = tuple[Group | Moved, ...]
+
+
 def groups_apart(
     samples: Samples,
     domain: CappedSimplex,
@@ -177,7 +190,7 @@ def groups_apart(
     sparse: bool,
     features: bool = True,
     most: int = 20,
-) -> tuple[Array, tuple[Group | Moved, ...], Array]:
+) -> tuple[Array, Groups, Array]:
     """Find the groups of outliers behind what a descent removed, and weigh rows by them.
 
     Parameters
@@ -194,22 +207,23 @@ def groups_apart(
         Of a typical feature.
     sparse : bool
         Whether a direction has only the features in which the difference is significant.
+    features : bool, default=True
+        Whether the coordinates are features, of independent noise.
     most : int, default=20
         Groups looked for.
 
     Returns
     -------
     weights : ndarray of shape (n,)
-    groups : tuple of Group
+    groups : tuple of Group or Moved
         Empty if the removed rows point nowhere; the weights are then those given.
     wrong : ndarray of shape (n,)
         How likely each row is to be in one of the groups.
     """
-
     removed = np.maximum(start - weights, 0.0)
     removed[removed <= 1e-9 * start.max()] = 0.0
     clean = np.ones(weights.size)
-    groups: list[Group | Moved] = []
+    groups: Groups = ()
     for _ in range(most):
         base = start * clean
         left = np.clip((removed - start * (1.0 - clean)) / np.where(base > 0, base, 1.0), 0.0, 1.0)
@@ -222,12 +236,9 @@ def groups_apart(
         group, gained = found
         if groups and gained <= _direction_price(lift(group.direction), float(domain.metric.sum())):
             break
-        groups.append(group)
+        groups += (group,)
         clean *= 1.0 - group.wrong(group.seen(samples))
-    if not groups:
-        return weights, (), np.zeros(weights.size)
-    kept = start * clean
-    return domain.project(kept / kept.sum()), tuple(groups), 1.0 - clean
+    return _weighed(domain, start, weights, groups, clean)
 
 
 def groups_spread(
@@ -241,7 +252,7 @@ def groups_spread(
     *,
     centred: bool,
     most: int = 20,
-) -> tuple[Array, tuple[Group, ...], Array]:
+) -> tuple[Array, Groups, Array]:
     """Find the directions in which what a descent removed spreads more than the rest, likewise.
 
     For components, whose outliers need not differ in their mean: a law of outliers about the centre
@@ -268,7 +279,7 @@ def groups_spread(
     removed = np.maximum(start - weights, 0.0)
     removed[removed <= 1e-9 * start.max()] = 0.0
     clean = np.ones(weights.size)
-    groups: list[Group] = []
+    groups: Groups = ()
     n = float(domain.metric.sum())
     share = float(removed.sum())
     if share <= 0.0:
@@ -301,13 +312,20 @@ def groups_spread(
         gained = n * float(counts @ (group.log_likelihood(values) - one_law))
         if gained <= _price(group, n) + _direction_price(direction, n):
             break
-        groups.append(replace(group, direction=direction))
+        groups += (replace(group, direction=direction),)
         clean *= 1.0 - group.wrong(y)
         basis = np.column_stack([basis, direction])
+    return _weighed(domain, start, weights, groups, clean)
+
+
+def _weighed(
+    domain: CappedSimplex, start: Array, weights: Array, groups: Groups, clean: Array
+) -> tuple[Array, Groups, Array]:
+    """Return weights by how likely rows are clean, the groups, and how likely they are wrong."""
     if not groups:
         return weights, (), np.zeros(weights.size)
     kept = start * clean
-    return domain.project(kept / kept.sum()), tuple(groups), 1.0 - clean
+    return domain.project(kept / kept.sum()), groups, 1.0 - clean
 
 
 def _group(
@@ -335,6 +353,7 @@ def _group(
     wrong : ndarray of shape (n,)
         The share of its weight that each row has lost.
     """
+
     def law_along(direction: Array) -> Law:
         return law.along(lift(direction))
 
@@ -345,10 +364,10 @@ def _group(
         if found is None:
             continue
         group, y, gained = found
-        explained = _mixed(group.log_odds(y), group.shares, base)
+        explained = _explained(group.log_odds(y), group.shares, base)
         chosen: Group | Moved = group
-        if features and law is not GAUSSIAN:
-            moved, by_features = _moved(samples, base, float(metric.sum()), group, y, law)
+        if features and law != GAUSSIAN:
+            moved, by_features = _moved(samples, base, group, y, law)
             if by_features > explained:
                 chosen, explained = moved, by_features
         if best is None or explained > best[0]:
@@ -464,14 +483,13 @@ def _laws(y: Array, base: Array, n: float, law: Law, wrong: Array) -> Group | No
         return n * float(base @ group.log_likelihood(y)) - _price(group, n)
 
     group, best, start = first, -np.inf, first.wrong(y)[None, :]
-    while True:
+    for _ in range(_MOST_LAWS):
         tried = [_maximised(y, base, n, law, start, free=free) for free in (False, True)]
         found = max((each for each in tried if each is not None), key=gained, default=None)
         if found is None or gained(found) <= best:
             break
         group, best = found, gained(found)
-        odds = group.log_odds(y)
-        parts = np.exp(odds - np.logaddexp(0.0, logsumexp(odds, axis=0)))
+        parts = _chances(group.log_odds(y))
         largest = int(np.argmax(group.shares))
         middle, width = group.centres[largest], group.spreads[largest]
         far = np.sign(middle - group.centre) * (y - middle) > width
@@ -483,35 +501,13 @@ def _laws(y: Array, base: Array, n: float, law: Law, wrong: Array) -> Group | No
 
 
 def _moved(
-    samples: Samples, base: Array, n: float, group: Group, projected: Array, law: Law
+    samples: Samples, base: Array, group: Group, projected: Array, law: Law
 ) -> tuple[Moved, float]:
-    """Return the group told in each feature, and the log likelihood over that of clean rows.
-
-    One law more, of the rows that lie farther out than the centre of the largest, as long as it
-    gains.
-    """
-    used = group.direction != 0.0
-    x = samples.project(np.eye(group.direction.size)[:, used])
-    found, odds, best = _in_features(x, base, law, group.log_odds(projected))
-    while True:
-        largest = int(np.argmax(found.shares))
-        along = (x - found.origin) @ found.direction
-        far = along > found.lengths[largest]
-        more = np.concatenate([odds, np.where(far, odds[largest], -np.inf)[None, :]])
-        more[largest, far] = -np.inf
-        tried, tried_odds, explained = _in_features(x, base, law, more)
-        if not n * (explained - best) > 1.5 * np.log(n):
-            break
-        found, odds, best = tried, tried_odds, explained
-    lifted = np.zeros((2, used.size))
-    lifted[:, used] = found.direction, found.origin
-    return replace(found, direction=lifted[0], origin=lifted[1]), best
-
-
-def _in_features(x: Array, base: Array, law: Law, odds: Array) -> tuple[Moved, Array, float]:
-    """Fit moved laws by expectation maximisation; return them, log odds, and what they explain."""
+    """Return the group told in each feature, and the log likelihood over that of clean rows."""
+    used = np.flatnonzero(group.direction)
+    x = samples.columns(used).project(np.eye(used.size))
+    wrong = _chances(group.log_odds(projected))
     for _ in range(_STEPS // 4):
-        wrong = np.exp(odds - np.logaddexp(0.0, logsumexp(odds, axis=0)))
         shares = np.maximum(wrong @ base, _TINY)
         clean = base * (1.0 - wrong.sum(axis=0))
         origin = clean @ x / clean.sum()
@@ -521,14 +517,22 @@ def _in_features(x: Array, base: Array, law: Law, odds: Array) -> tuple[Moved, A
         squares = [np.mean((w * base) @ (x - m) ** 2) for w, m in zip(wrong, means, strict=True)]
         spreads = np.maximum(np.sqrt(np.array(squares) / shares), _NARROWEST)
         found = Moved(direction, origin, law, (means - origin) @ direction, spreads, shares)
-        before, odds = wrong, found.log_odds(x)
-        moved = float(np.abs(np.exp(odds - np.logaddexp(0.0, logsumexp(odds, axis=0))) - before).sum(axis=0) @ base)
-        if moved <= _TOLERANCE * float(shares.sum()):
+        odds = found.log_odds(x)
+        before, wrong = wrong, _chances(odds)
+        if float(np.abs(wrong - before).sum(axis=0) @ base) <= _TOLERANCE * float(shares.sum()):
             break
-    return found, odds, _mixed(odds, found.shares, base) if shares.sum() < 0.5 else -np.inf
+    explained = _explained(odds, shares, base) if shares.sum() < 0.5 else -np.inf
+    lifted = np.zeros((2, group.direction.size))
+    lifted[:, used] = found.direction, found.origin
+    return replace(found, direction=lifted[0], origin=lifted[1]), explained
 
 
-def _mixed(odds: Array, shares: Array, base: Array) -> float:
+def _chances(odds: Array) -> Array:
+    """Return how likely rows are to be of each law, from log odds against the clean one."""
+    return np.asarray(np.exp(odds - np.logaddexp(0.0, logsumexp(odds, axis=0))))
+
+
+def _explained(odds: Array, shares: Array, base: Array) -> float:
     """Return the mean log likelihood of a mixture, over that of the clean law."""
     return float(base @ np.logaddexp(0.0, logsumexp(odds, axis=0)) + np.log1p(-shares.sum()))
 
@@ -581,22 +585,24 @@ def _maximised(
     """
     narrowest = _NARROWEST * float(np.sqrt(base @ (y - base @ y) ** 2))
     group: Group | None = None
+    steady = np.ones(y.size)
     for _ in range(steps):
         shares = wrong @ base
         if shares.min() * n < _FEWEST or shares.sum() > 0.5:
             return None
         clean = base * (1.0 - wrong.sum(axis=0))
-        centre = float(clean @ y) / float(clean.sum())
+        centre = float((clean * steady) @ y) / float(clean @ steady)
         centres = (wrong * y) @ base / shares
-        spread, spreads = 1.0, np.ones(shares.size)
+        spread, spreads = law.unit, np.full(shares.size, law.unit)
         if free:
-            square = float(clean @ (y - centre) ** 2) / float(clean.sum())
+            square = float((clean * steady) @ (y - centre) ** 2) / float(clean.sum())
             squares = (wrong * (y - centres[:, None]) ** 2) @ base / shares
             spread = max(float(np.sqrt(square)), narrowest)
             spreads = np.maximum(np.sqrt(squares), narrowest)
             if spread == 0.0 or not spreads.all():
                 return None
-        group = Group(np.empty(0), law, centre, spread, not free, centres, spreads, shares)
+        group = Group(np.empty(0), centre, spread, law, centres, spreads, shares, not free)
+        steady = law.steady((y - centre) / spread)
         odds = np.exp(np.clip(group.log_odds(y), -700.0, 700.0))
         before, wrong = wrong, odds / (1.0 + odds.sum(axis=0))
         if float(np.abs(wrong - before).sum(axis=0) @ base) <= _TOLERANCE * float(shares.sum()):
@@ -604,24 +610,43 @@ def _maximised(
     return group
 
 
+def two_laws(y: Array, weight: Array, wrong: Array, freedom: float) -> tuple[Group, float] | None:
+    """Fit clean rows and one law of outliers, both of any spread, to rows along a direction.
+
+    Parameters
+    ----------
+    y : ndarray of shape (n,)
+    weight : ndarray of shape (n,)
+        A whole number counts as that many copies of the row.
+    wrong : ndarray of shape (n,)
+        How likely each row is, at first, to be one of the outliers.
+    freedom : float
+        Of the law of the clean rows, Student's t; infinite for a Gaussian.
+
+    Returns
+    -------
+    group : Group
+        Without its direction.
+    gain : float
+        Nats by which the two laws explain the rows better than one does.
+    """
+    n, law = float(weight.sum()), Student(freedom)
+    group = _maximised(y, weight / n, n, law, wrong[None, :], free=True)
+    if group is None:
+        return None
+    return group, float(weight @ (group.log_likelihood(y) - _one_law(y, weight / n, law)))
+
+
 def _one_law(y: Array, base: Array, law: Law) -> Array:
     """Return the log density of each row under the one law that fits all."""
     centre = float(base @ y)
     spread = float(np.sqrt(base @ (y - centre) ** 2))
+    if law != GAUSSIAN:
 
-    def loss(at: Array) -> float:
-        return -float(base @ law.log_density(y, centre + spread * at[0], spread * np.exp(at[1])))
+        def loss(at: Array) -> float:
+            moved = centre + spread * at[0]
+            return -float(base @ law.log_density(y, moved, spread * float(np.exp(at[1]))))
 
-    found = np.zeros(2)
-    if law is not GAUSSIAN:
-        found = minimize(loss, found, method="Nelder-Mead", options={"xatol": 1e-4, "fatol": 1e-9}).x
-    return law.log_density(y, centre + spread * found[0], spread * float(np.exp(found[1])))
-
-
-def log_density(y: Array, centre: float | Array, spread: float | Array, freedom: float) -> Array:
-    """Return the log density of a t law, or of a Gaussian where the freedom is infinite."""
-    z = (y - centre) / spread
-    if not np.isfinite(freedom):
-        return np.asarray(-0.5 * z * z - np.log(spread) - 0.5 * np.log(2.0 * np.pi))
-    constant = gammaln((freedom + 1) / 2) - gammaln(freedom / 2) - 0.5 * np.log(freedom * np.pi)
-    return np.asarray(constant - np.log(spread) - (freedom + 1) / 2 * np.log1p(z * z / freedom))
+        away, wider = minimize(loss, np.zeros(2), method="Nelder-Mead").x
+        centre, spread = centre + spread * float(away), spread * float(np.exp(wider))
+    return law.log_density(y, centre, spread)

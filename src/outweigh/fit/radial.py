@@ -45,6 +45,12 @@ class RadialLaw:
         with np.errstate(over="ignore"):
             return np.asarray(fdtrc(self.k, self.nu, squared / self.scale))
 
+    @property
+    def freedom(self) -> float:
+        """Those of the t law along any direction; infinite where it is as good as a Gaussian."""
+        # With 2 or fewer it has no variance, from which its spread is known.
+        return max(self.nu, 2.5) if self.nu < 200.0 else np.inf
+
     def at_median(self, median: float) -> RadialLaw:
         """Return the law of the same shape with another median."""
         return RadialLaw(max(median, _TINY) / float(fdtri(self.k, self.nu, 0.5)), self.k, self.nu)

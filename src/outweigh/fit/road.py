@@ -370,7 +370,7 @@ class _TypicalLaw:
             rows = noise.standardizer.apply(noise.rows.take(places))
             self._rows = places, times, rows
         places, times, rows = self._rows
-        return typical_law(rows, times * weights[places] / noise.sample_weight[places])
+        return typical_law(rows, times * weights[places] / noise.sample_weight[places], times)
 
 
 def _beside(problem: Problem, components: Array) -> Problem:

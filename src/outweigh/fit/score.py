@@ -11,7 +11,7 @@ from scipy.special import expit, logsumexp
 from outweigh.fit.columns import weighted_quantile
 from outweigh.fit.elliptical import Cloud
 from outweigh.fit.noise import Noise, Standardizer
-from outweigh.fit.posterior import Group, Moved
+from outweigh.fit.posterior import Groups
 from outweigh.fit.search import Weights
 from outweigh.forms import Form
 from outweigh.protocols import Array, Samples
@@ -65,7 +65,7 @@ class RowScore:
     drift: Array
     level: float
     total: float
-    groups: tuple[Group | Moved, ...]
+    groups: Groups
 
     def __call__(self, X: NDArray[np.floating]) -> Array:
         """Return the score of each row of X, at most 0; lower is less trusted."""
@@ -193,9 +193,9 @@ class EllipticalScore:
         away, pulled = z - scatter.mean, scatter.white(z) @ scatter.whitener.T
         for group in cloud.groups:
             # What speaks for a group is the projection on its direction.
-            chance = expit(group.log_odds(z @ group.direction))[:, None]
-            toward = np.sign(group.second[0] - group.first[0]) * group.direction
-            pulled = np.where(chance > 0.5, toward, pulled)
+            toward = np.sign(group.centres[0] - group.centre) * group.direction
+            of_group = group.wrong(z @ group.direction) > 0.5
+            pulled = np.where(of_group[:, None], toward, pulled)
         if cloud.basis is not None:
             away, pulled = away @ cloud.basis, pulled @ cloud.basis
         return self._spread(np.maximum(away * pulled, 0.0) + _TINY, 0.0), self._spread(away, 0.0)

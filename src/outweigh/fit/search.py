@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from outweigh.fit.posterior import Group, Moved, groups_apart
+from outweigh.fit.posterior import Groups, groups_apart
 from outweigh.fit.problem import Problem
 from outweigh.fit.workspace import Workspace
 from outweigh.forms import Form
@@ -50,7 +50,7 @@ class Weights:
     force: Form
     drift: Array
     pushed: Array
-    groups: tuple[Group | Moved, ...] = ()
+    groups: Groups = ()
     wrong: Array = field(default_factory=lambda: np.zeros(1))
 
     @classmethod
