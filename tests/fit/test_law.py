@@ -119,6 +119,16 @@ def test_students_law_is_that_of_scipy(freedom: float) -> None:
         assert stats.t.var(freedom, scale=Student(freedom).unit) == pytest.approx(1.0)
 
 
+def test_columns_of_few_values_are_told_by_where_these_lie_not_by_the_gaps() -> None:
+    rounded = np.rint(np.random.default_rng(7).standard_normal((N, D)))
+    law = typical_law(rounded, *ONES)
+    between = np.exp(
+        law.log_density(np.array([0.5]), 0.0, 1.0) - law.log_density(np.zeros(1), 0.0, 1.0)
+    )
+    # Halfway between two values the density is nearly that of a Gaussian, exp(-1/8).
+    assert between[0] > 0.75
+
+
 def test_constant_columns_and_single_rows_have_no_law() -> None:
     assert typical_law(np.zeros((50, 3)), np.ones(50), np.ones(50)) == GAUSSIAN
     assert typical_law(np.arange(3.0)[None, :], np.ones(1), np.ones(1)) == GAUSSIAN

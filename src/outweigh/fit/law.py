@@ -9,7 +9,7 @@ convolution, and where v is spread over many features it is nearly Gaussian, wha
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.special import expit, gammaln
@@ -36,9 +36,18 @@ _LARGEST = 30
 
 @dataclass(frozen=True, slots=True)
 class Student:
-    """Student's t law of some degrees of freedom; a Gaussian where they are infinite."""
+    """Student's t law of some degrees of freedom; a Gaussian where they are infinite.
+
+    Attributes
+    ----------
+    freedom : float
+    step : float
+        Half the distance between the values of features that have few, else 0: groups narrower
+        than that would each be one of the values.
+    """
 
     freedom: float
+    step: float = 0.0
 
     @property
     def unit(self) -> float:
@@ -61,8 +70,7 @@ class Student:
 
     def along(self, direction: Array) -> Student:
         """Return that of a direction: the same, which is exact for a Gaussian."""
-        del direction
-        return self
+        return replace(self, step=_step_along(self.step, direction))
 
 
 GAUSSIAN = Student(np.inf)
@@ -76,9 +84,12 @@ class Learned:
     ----------
     log_densities : ndarray of shape (2048,)
         At points between -16 and 16; farther out the density falls exponentially.
+    step : float
+        As of `Student`.
     """
 
     log_densities: Array
+    step: float = 0.0
 
     @property
     def unit(self) -> float:
@@ -114,7 +125,8 @@ class Learned:
             found *= np.interp(at, _FINE, transform.real) + np.sign(part) * 1j * np.interp(
                 at, _FINE, transform.imag
             )
-        return _of_density(np.fft.fftshift(np.fft.irfft(found, _POINTS)), _ROUNDING)
+        density = np.fft.fftshift(np.fft.irfft(found, _POINTS))
+        return _of_density(density, _ROUNDING, _step_along(self.step, direction))
 
 
 Law = Student | Learned
@@ -124,7 +136,8 @@ def typical_law(rows: Array, weights: Array, counts: Array) -> Law:
     """Return the law of a typical column, or a Gaussian where rows do not tell it from one.
 
     Its quantiles are the medians of those of the columns, each in its own units, smoothed by a
-    Gaussian of the width 1.06 m^(-1/5) that suits the density of m values best (Silverman 1986).
+    Gaussian of the width 1.06 m^(-1/5) that suits the density of m values best (Silverman 1986),
+    or of half the distance between the values of columns that have few.
     So many rows do not tell a law from a Gaussian whose divergence from it is below log(n)/2n.
 
     Parameters
@@ -145,17 +158,27 @@ def typical_law(rows: Array, weights: Array, counts: Array) -> Law:
     if n < 2.0 or away.shape[1] == 0:
         return GAUSSIAN
     quantiles = np.median(column_quantiles(away, weights, levels.tolist()), axis=1)
+    # Values that no column takes between those that it does are not evidence against a row.
+    middle = (levels > 0.05) & (levels < 0.95)
+    half_gap = 0.5 * float(np.diff(quantiles[middle]).max(initial=0.0))
     width = 1.06 * (n * away.shape[1]) ** -0.2
+    step = half_gap if half_gap > width else 0.0
+    width = max(width, half_gap)
     quantiles -= mass @ quantiles
     quantiles /= np.sqrt(mass @ quantiles**2 + width**2)
     z = (_GRID[:, None] - quantiles) / width
-    law = _of_density(np.exp(-0.5 * z * z) @ mass, 10.0 / n)
+    law = _of_density(np.exp(-0.5 * z * z) @ mass, 10.0 / n, step)
     logs = law.log_densities
     divergence = _STEP * float(np.exp(logs) @ (logs - GAUSSIAN.log_density(_GRID, 0.0, 1.0)))
-    return GAUSSIAN if n * divergence < 0.5 * np.log(n) else law
+    return Student(np.inf, step) if n * divergence < 0.5 * np.log(n) else law
 
 
-def _of_density(density: Array, last: float) -> Learned:
+def _step_along(step: float, direction: Array) -> float:
+    """Return the step along a direction: sums of several features take many values."""
+    return step if np.count_nonzero(direction) == 1 else 0.0
+
+
+def _of_density(density: Array, last: float, step: float) -> Learned:
     """Return the law of a density at the points; beyond a share `last` its tails are exponential.
 
     That share is known too badly. An exponential of the same mean excess takes its place.
@@ -164,10 +187,11 @@ def _of_density(density: Array, last: float) -> Learned:
     density = density / (density.sum() * _STEP)
     below = np.cumsum(density) * _STEP
     logs = np.log(np.maximum(density, np.finfo(np.float64).tiny))
+    last = min(last, 0.25)
     low = max(int(np.searchsorted(below, last)), 1)
     high = min(int(np.searchsorted(below, 1.0 - last)), _POINTS - 2)
     for end, tail in ((low, slice(0, low)), (high, slice(high + 1, None))):
         away = np.abs(_GRID[tail] - _GRID[end])
         excess = float(density[tail] @ away) / max(float(density[tail].sum()), 1e-300)
         logs[tail] = logs[end] - away / max(excess, _STEP)
-    return Learned(logs)
+    return Learned(logs, step)

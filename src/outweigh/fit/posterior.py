@@ -33,7 +33,7 @@ from scipy.optimize import minimize
 from scipy.special import expit, logsumexp
 
 from outweigh.fit.columns import weighted_quantile
-from outweigh.fit.law import GAUSSIAN, Law, Student
+from outweigh.fit.law import GAUSSIAN, Law, Learned, Student
 from outweigh.optimise.capped_simplex import CappedSimplex
 from outweigh.protocols import Array, Samples
 from outweigh.samples.matrices import as_array
@@ -340,8 +340,8 @@ def _group(
 ) -> tuple[Group | Moved, float] | None:
     """Return the group that best explains what rows have lost, and what it gains over none.
 
-    Outliers may differ in many features, or be several groups that differ in one each: the
-    direction of all and that of the most significant one are tried.
+    Outliers may differ in many features, in few of them, or be several groups that differ in one
+    each: the direction of all, of those that differ significantly, and of the one that does most.
 
     Parameters
     ----------
@@ -358,15 +358,15 @@ def _group(
         return law.along(lift(direction))
 
     best: tuple[float, Group | Moved, float] | None = None
-    most = samples.n_features if sparse else None
-    for count in (most, 1) if features else (most,):
+    counts = {None, samples.n_features} if sparse else {None}
+    for count in sorted(counts | {1} if features else counts, key=lambda c: c or np.inf):
         found = _along(samples, metric, base, wrong, law_along, count)
         if found is None:
             continue
         group, y, gained = found
         explained = _explained(group.log_odds(y), group.shares, base)
         chosen: Group | Moved = group
-        if features and law != GAUSSIAN:
+        if features and isinstance(law, Learned):
             moved, by_features = _moved(samples, base, group, y, law)
             if by_features > explained:
                 chosen, explained = moved, by_features
@@ -515,7 +515,7 @@ def _moved(
         away = shares @ (means - origin)
         direction = away / max(float(np.linalg.norm(away)), _TINY)
         squares = [np.mean((w * base) @ (x - m) ** 2) for w, m in zip(wrong, means, strict=True)]
-        spreads = np.maximum(np.sqrt(np.array(squares) / shares), _NARROWEST)
+        spreads = np.maximum(np.sqrt(np.array(squares) / shares), max(_NARROWEST, law.step))
         found = Moved(direction, origin, law, (means - origin) @ direction, spreads, shares)
         odds = found.log_odds(x)
         before, wrong = wrong, _chances(odds)
@@ -583,7 +583,7 @@ def _maximised(
         Whether each law has a spread of its own; else all have that of unit noise.
     steps : int
     """
-    narrowest = _NARROWEST * float(np.sqrt(base @ (y - base @ y) ** 2))
+    narrowest = max(_NARROWEST * float(np.sqrt(base @ (y - base @ y) ** 2)), law.step)
     group: Group | None = None
     steady = np.ones(y.size)
     for _ in range(steps):
@@ -641,7 +641,7 @@ def _one_law(y: Array, base: Array, law: Law) -> Array:
     """Return the log density of each row under the one law that fits all."""
     centre = float(base @ y)
     spread = float(np.sqrt(base @ (y - centre) ** 2))
-    if law != GAUSSIAN:
+    if isinstance(law, Learned) or np.isfinite(law.freedom):
 
         def loss(at: Array) -> float:
             moved = centre + spread * at[0]
