@@ -455,12 +455,13 @@ def _whitener(covariance: Array, columns: Indices) -> Array:
 def _pruned_rows(
     squared_distances: Array, radius_sq: float, sample_weight: Array, bound: float
 ) -> Indices:
-    """Return the rows beyond the radius, farthest first, as many as the bound allows."""
+    """Return the rows beyond the radius, farthest first, as many as the bound allows, rounded up."""
     beyond = np.flatnonzero(squared_distances > radius_sq)
     order = beyond[np.argsort(-squared_distances[beyond], kind="stable")]
-    # Half a unit in the last place of room: a share given as a decimal fraction is not exact.
-    budget = bound * sample_weight.sum() * (1.0 + 1e-9)
-    allowed = np.cumsum(sample_weight[order]) <= budget
+    # A share of the rows is rarely a whole number of them: the row that is partly in it is, too. A
+    # share given as a decimal fraction is not exact.
+    budget = np.ceil(bound * sample_weight.sum() * (1.0 - 1e-9))
+    allowed = np.cumsum(sample_weight[order]) <= budget * (1.0 + 1e-9)
     # Equal rows go together or not at all, so that whole numbers as weights equal copies.
     distances = squared_distances[order]
     split = distances[~allowed]
