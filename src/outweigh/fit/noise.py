@@ -455,7 +455,10 @@ def _whitener(covariance: Array, columns: Indices) -> Array:
 def _pruned_rows(
     squared_distances: Array, radius_sq: float, sample_weight: Array, bound: float
 ) -> Indices:
-    """Return the rows beyond the radius, farthest first, as many as the bound allows, rounded up."""
+    """Return the rows beyond the radius, farthest first, as many as the bound allows.
+
+    Rounded up to whole rows.
+    """
     beyond = np.flatnonzero(squared_distances > radius_sq)
     order = beyond[np.argsort(-squared_distances[beyond], kind="stable")]
     # A share of the rows is rarely a whole number of them: the row that is partly in it is, too. A

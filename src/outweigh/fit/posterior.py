@@ -358,8 +358,9 @@ def _group(
         return law.along(lift(direction))
 
     best: tuple[float, Group | Moved, float] | None = None
-    counts = {None, samples.n_features} if sparse else {None}
-    for count in sorted(counts | {1} if features else counts, key=lambda c: c or np.inf):
+    n = float(metric.sum())
+    counts = [*([1] if features else []), *([samples.n_features] if sparse else []), None]
+    for count in counts:
         found = _along(samples, metric, base, wrong, law_along, count)
         if found is None:
             continue
@@ -370,6 +371,8 @@ def _group(
             moved, by_features = _moved(samples, base, group, y, law)
             if by_features > explained:
                 chosen, explained = moved, by_features
+        # A direction of many features explains noise too.
+        explained -= _direction_price(lift(group.direction), n) / n
         if best is None or explained > best[0]:
             best = explained, chosen, gained
     return None if best is None else best[1:]
