@@ -8,6 +8,7 @@ weights found, the road is taken again. What differs between the estimators is a
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cache
 
 import numpy as np
 
@@ -303,7 +304,8 @@ class _Attempt:
         assert self._reader is not None
         problem, before = self._problem, found.weights
         domain = problem.domain(self._settings.bound)
-        law = problem.law(before.values)
+        # Read off rows only where there are any to weigh.
+        law = cache(lambda: problem.law(before.values))
         values, groups, wrong = groups_spread(
             problem.samples,
             domain,
@@ -311,7 +313,7 @@ class _Attempt:
             before.values,
             orthonormal(components),
             self._reader.leading,
-            lambda direction: law.along(self._part.lift(direction)),
+            lambda direction: law().along(self._part.lift(direction)),
             centred=self._task.centred,
             most=problem.tuning.groups,
         )
