@@ -224,9 +224,8 @@ class _Attempt:
             found.status is Status.REACHED or _better_units(solution, self._settings) is None
         ):
             solution = replace(solution, found=self._on_support(found))
-        if not known:
-            solution = replace(solution, bound=problem.least_bound(solution.found.weights.values))
-        return solution
+        least = problem.least_bound(solution.found.weights.values)
+        return replace(solution, bound=problem.in_whole_rows(bound) if known else least)
 
     def _search(
         self,
