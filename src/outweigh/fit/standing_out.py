@@ -102,7 +102,8 @@ def _without_mean(
     """
     cloud, total = judged.cloud, float(sample_weight.sum())
     among = features[cloud.columns]
-    if cloud.basis is not None or judged.divided > 0.0 or bound <= 0.0:
+    no_room = bound <= 0.0 or max(judged.spared, judged.divided) > 0.0
+    if no_room or cloud.basis is not None:
         return judged
     share = sample_weight * judged.clean
     kept = float(share.sum())
