@@ -99,11 +99,15 @@ class ComponentsDisplay(Display):
 class OutlierMapDisplay(Display):
     """Score distance inside the subspace against orthogonal distance from it, with cut-offs.
 
+    Where rows are judged in all directions none is away from them, and the score distance is drawn
+    against the number of the row.
+
     Parameters
     ----------
     score_distances, orthogonal_distances : ndarray of shape (n,)
     score_cutoff, orthogonal_cutoff : float
-        What 0.975 of clean rows do not exceed.
+        Where the noise is not white `predict` flags the rows beyond either; else what 0.975 of
+        clean rows do not exceed.
     flagged : ndarray of bool, shape (n,)
 
     Attributes
@@ -148,16 +152,21 @@ class OutlierMapDisplay(Display):
         ).plot(ax)
 
     def _draw(self, ax: Any) -> None:
-        draw_rows(ax, self.score_distances, self.orthogonal_distances, self.flagged)
+        beside, label = self.orthogonal_distances, "orthogonal distance"
+        if beside.any():
+            ax.axhline(self.orthogonal_cutoff, color=PLAIN, linewidth=0.8, linestyle="--")
+        else:
+            # From all directions nothing is away: the rows, one above the other, are seen better.
+            beside, label = np.arange(beside.size, dtype=np.float64), "row"
+        draw_rows(ax, self.score_distances, beside, self.flagged)
         ax.axvline(self.score_cutoff, color=PLAIN, linewidth=0.8, linestyle="--")
-        ax.axhline(self.orthogonal_cutoff, color=PLAIN, linewidth=0.8, linestyle="--")
         for axis, values in (("x", self.score_distances), ("y", self.orthogonal_distances)):
             typical = float(np.median(values))
             if typical > 0 and float(values.max()) > 50 * typical:
                 getattr(ax, f"set_{axis}scale")("symlog", linthresh=2 * typical)
         ax.set_xlim(left=0)
         ax.set_ylim(bottom=0)
-        ax.set(xlabel="score distance", ylabel="orthogonal distance")
+        ax.set(xlabel="score distance", ylabel=label)
         ax.legend(loc="best")
 
 
@@ -313,7 +322,8 @@ class BiplotDisplay(Display):
             ax.annotate(
                 "", at, (0.0, 0.0), arrowprops={"arrowstyle": "->", "color": LINE, "lw": 0.8}
             )
-            ax.annotate(plain_text(self.names[j]), 1.05 * at, ha="center", va="center", fontsize=7)
+            text = plain_text(self.names[j])
+            ax.annotate(text, 1.05 * at, ha="center", va="center", fontsize=7)
         ax.set_xlim(-1.15 * reach, 1.15 * reach)
         ax.set_ylim(-1.15 * reach, 1.15 * reach)
         first, second = self.numbers

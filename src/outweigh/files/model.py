@@ -55,7 +55,7 @@ from outweigh.protocols import Status
 
 __all__ = ["ModelFileError", "load_model", "save_model"]
 
-FORMAT, SCHEMA = "outweigh model", 5
+FORMAT, SCHEMA = "outweigh model", 4
 
 # All that a file holds of a fit: by the name of each attribute the axes of an array (n rows, s rows
 # of the sample, d features, k components, m nonzero entries, p pruned rows, i incomplete rows),

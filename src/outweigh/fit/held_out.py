@@ -60,13 +60,13 @@ def beyond_limits(
 ) -> Distances:
     r"""Return distances in q directions and from them, with cut-offs that clean rows do not exceed.
 
-    The squared distances of clean rows, each held out, are taken for c F(k, m): chi-squared with k
-    degrees of freedom over a variance that m rows tell. m rows have weight, and c and k are by
-    their quartiles. A row is beyond the limit where its chance is below 0.05/n, or where of all
-    rows so far out 0.01 are expected to be clean (Benjamini and Hochberg, 1995). The cut-offs are
-    these limits, or as far as the rows within both limits are from the fit to the rows that have
-    weight: of those the few that had a part in it are nearer, or farther out along directions that
-    were fitted to them.
+    The squared distances of clean rows, each held out, are taken for c F(k, m) within the subspace
+    and c F(k, km) away from it: chi-squared with k degrees of freedom over a variance that rows
+    tell. m rows have weight, and c and k are by their quartiles. A row is beyond the limit where
+    its chance is below 0.05/n, or where of all rows so far out 0.01 are expected to be clean
+    (Benjamini and Hochberg, 1995). The cut-offs are these limits, or as far as the rows within both
+    limits are from the fit to the rows that have weight: of those the few that had a part in it are
+    nearer, or farther out along directions that were fitted to them.
 
     Parameters
     ----------
@@ -98,8 +98,8 @@ def beyond_limits(
     kept = sample_weight / sample_weight.sum()
     share = float(kept[weights == 0.0].sum())
     limits = [
-        _limit(part, sample_weight, most, share)
-        for part, most in zip(squared, (q, max(n_features - q, 1)), strict=True)
+        _limit(squared[0], sample_weight, q, share, one_scale=False),
+        _limit(squared[1], sample_weight, max(n_features - q, 1), share, one_scale=True),
     ]
     within = np.all(squared <= np.array(limits)[:, None], axis=0) & (sample_weight > 0.0)
     if apart is not None:
@@ -143,13 +143,20 @@ def rank_of(values: Array) -> int:
     return max(int(np.count_nonzero(values > _TINY * values[0])), 1)
 
 
-def _limit(squared: Array, sample_weight: Array, most: int, share: float) -> float:
-    """Return the squared distance beyond which rows are distrusted."""
+def _limit(
+    squared: Array, sample_weight: Array, most: int, share: float, *, one_scale: bool
+) -> float:
+    """Return the squared distance beyond which rows are distrusted.
+
+    Within the subspace each direction is measured by its own variance, which m rows tell; away from
+    it one scale serves all, which m rows of k degrees of freedom tell.
+    """
     counted = sample_weight > 0.0
     squared, weight = squared[counted], sample_weight[counted]
     n = float(weight.sum())
     law = radial_law(squared, weight, most, n, share, shrink=True)
-    law = replace(law, nu=max(n * (1.0 - share), 2.0)).at_median(law.beyond(0.5))
+    told_by = n * (1.0 - share) * (max(law.k, 1.0) if one_scale else 1.0)
+    law = replace(law, nu=max(told_by, 2.0)).at_median(law.beyond(0.5))
     chance = law.exceeded(squared)
     order = np.argsort(chance, kind="stable")
     levels = np.maximum(_NONE / n, TUNING.false_discoveries * np.cumsum(weight[order]) / n)
