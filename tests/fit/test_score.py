@@ -94,6 +94,11 @@ def test_untouched_weights_order_rows_by_their_distance() -> None:
     _, scores = score_rows(noise, weights)
     distance = np.sum((X - noise.anchor) ** 2, axis=1)
     np.testing.assert_array_equal(np.argsort(-scores), np.argsort(distance))
+    # By a term that no other rounds off: 1e-3 log(1 + squared distance in units of the radius).
+    near = np.argsort(distance)[: N // 2]
+    order = 1e-3 * np.log1p(distance[near] / noise.radius_sq)
+    rest = -scores[near] - order
+    assert np.ptp(rest) < 1e-2 * np.ptp(order)
 
 
 def test_a_row_that_lost_half_of_its_weight_is_at_the_middle_of_the_first_term() -> None:
