@@ -54,10 +54,13 @@ class Problem:
 
     def domain(self, bound: float) -> CappedSimplex:
         """Return the weights that remove at most the share `bound`."""
-        lost = float(self.sample_weight[self.pruned].sum() / self.sample_weight.sum())
-        # The bound may be less than the pruned share by a part of a row; D must not be empty.
-        bound = max(bound, lost) + 1e-12 * (lost > 0.0)
+        # The bound may equal the pruned share to the last digit; D must not be empty by rounding.
+        bound = self.in_whole_rows(bound) + 1e-12 * (self.pruned.size > 0)
         return CappedSimplex.from_contamination(self.sample_weight, bound).pruned(self.pruned)
+
+    def in_whole_rows(self, bound: float) -> float:
+        """Return a bound, or the share of the pruned rows where that is more by a part of a row."""
+        return max(bound, float(self.sample_weight[self.pruned].sum() / self.sample_weight.sum()))
 
     @property
     def untouched(self) -> Array:

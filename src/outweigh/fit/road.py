@@ -8,6 +8,7 @@ weights found, the road is taken again. What differs between the estimators is a
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cache
 
 import numpy as np
 
@@ -223,9 +224,8 @@ class _Attempt:
             found.status is Status.REACHED or _better_units(solution, self._settings) is None
         ):
             solution = replace(solution, found=self._on_support(found))
-        if not known:
-            solution = replace(solution, bound=problem.least_bound(solution.found.weights.values))
-        return solution
+        least = problem.least_bound(solution.found.weights.values)
+        return replace(solution, bound=problem.in_whole_rows(bound) if known else least)
 
     def _search(
         self,
@@ -303,7 +303,8 @@ class _Attempt:
         assert self._reader is not None
         problem, before = self._problem, found.weights
         domain = problem.domain(self._settings.bound)
-        law = problem.law(before.values)
+        # Read off rows only where there are any to weigh.
+        law = cache(lambda: problem.law(before.values))
         values, groups, wrong = groups_spread(
             problem.samples,
             domain,
@@ -311,7 +312,7 @@ class _Attempt:
             before.values,
             orthonormal(components),
             self._reader.leading,
-            lambda direction: law.along(self._part.lift(direction)),
+            lambda direction: law().along(self._part.lift(direction)),
             centred=self._task.centred,
             most=problem.tuning.groups,
         )
