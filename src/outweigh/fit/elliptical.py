@@ -189,7 +189,7 @@ class _Judge:
         clean = np.where(far, 0.0, 1.0 - chance)
         # Once groups are gone, rows that they hid show, and some that seemed far do not.
         for _ in range(3):
-            scatter, squared, limit = self.limit(clean, core)
+            scatter, squared, limit = self.limit(clean, core, chance < 0.5)
             new = np.where(squared > limit, 0.0, 1.0 - chance)
             if self.removed(new) > self.bound or np.array_equal(new < 0.5, clean < 0.5):
                 break
@@ -231,26 +231,35 @@ class _Judge:
     def removed(self, clean: Array) -> float:
         return float(self.weight[clean < 0.5].sum() / self.n)
 
+    def share(self, rows: Mask, among: Mask) -> float:
+        """Return the share of some rows among others."""
+        return float(self.weight[rows & among].sum() / self.weight[among].sum())
+
     def scatter(self, weight: Array) -> Scatter:
         return Scatter.of(self.Z, weight, self.d, self.shrink)
 
-    def law(self, squared: Array, count: float, share: float) -> RadialLaw:
-        """Return the law of clean rows from all but the share farthest, of the shape found."""
+    def law(self, squared: Array, count: float, left: Mask, share: float) -> RadialLaw:
+        """Return the law of clean rows from those left but the share farthest, of the shape found.
+
+        Left are the rows of no group: one that stands apart may be nearer than most clean rows, as
+        a point is.
+        """
+        squared, weight = squared[left], self.weight[left]
         if self.shape is None:
-            return radial_law(squared, self.weight, self.d, count, share, self.shrink)
+            return radial_law(squared, weight, self.d, count, share, self.shrink)
         shape = self.shape
         if self.gaussian:
             shape = RadialLaw(1.0, self.d, max(count - self.d, 2.0))
-        median = weighted_quantile(squared, self.weight, [0.5 * (1.0 - share)])[0]
+        median = weighted_quantile(squared, weight, [0.5 * (1.0 - share)])[0]
         return shape.at_median(float(median))
 
-    def limit(self, clean: Array, core: Mask) -> tuple[Scatter, Array, float]:
+    def limit(self, clean: Array, core: Mask, left: Mask) -> tuple[Scatter, Array, float]:
         """Return scatter, distances and cut under the weights found."""
         inner = self.inner(core, clean >= 0.5)
         scatter = self.scatter(np.where(inner, clean * self.weight, 0.0))
         squared = scatter.distances(self.Z, inner)
-        law = self.law(squared, scatter.count, self.removed(clean))
-        return scatter, squared, law.beyond(self.discovered(law, squared))
+        law = self.law(squared, scatter.count, left, self.share(clean < 0.5, left))
+        return scatter, squared, law.beyond(self.discovered(law, squared[left], self.weight[left]))
 
     def inner(self, core: Mask, trusted: Mask) -> Mask:
         """Return the rows trusted that are nearest to the core: what others are measured by.
@@ -261,7 +270,7 @@ class _Judge:
         squared = self.scatter(self.weight * core).distances(self.Z, core)
         return self.nearest(squared, trusted, self.tuning.inner * float(self.weight[trusted].sum()))
 
-    def discovered(self, law: RadialLaw, squared: Array) -> float:
+    def discovered(self, law: RadialLaw, squared: Array, weight: Array) -> float:
         """Return the probability beyond which clean rows are taken for far ones.
 
         Where no row is far, none is taken for it in 19 of 20 tables. Where many are, more is known
@@ -270,7 +279,7 @@ class _Judge:
         """
         chance = law.exceeded(squared)
         order = np.argsort(chance, kind="stable")
-        levels = np.cumsum(self.weight[order]) / self.n
+        levels = np.cumsum(weight[order]) / weight.sum()
         levels = np.maximum(self.level, self.tuning.false_discoveries * levels)
         far = np.flatnonzero(chance[order] <= levels)
         return max(float(levels[far[-1]]) if far.size else self.level, self.parting)
@@ -346,18 +355,21 @@ class _Judge:
         count only if a second radial group explains the distances better than one law of free k
         and nu; else that law is the one of clean rows.
         """
-        assumed = max(self.bound, float(self.weight[apart].sum() / self.n))
+        left = ~apart
+        # Of those left so many may be far that all wrong rows together are within the bound.
+        in_groups = float(self.weight[apart].sum() / self.n)
+        share = max(self.bound - in_groups, 0.0) / (1.0 - in_groups)
         far: Mask = np.zeros(len(core), dtype=np.bool_)
-        kept, share = core, assumed
+        kept = core
         for step in range(20):
             scatter = self.scatter(self.weight * kept)
             squared = scatter.distances(self.Z, kept)
-            law = self.law(squared, scatter.count, share)
+            law = self.law(squared, scatter.count, left, share)
             if step == 0 and not self.shrink and law.nu >= 0.999 * (scatter.count - self.d):
                 # The centre is that of Gaussian rows: so is the tail, however few rows tell.
                 self.shape, self.gaussian = law, True
             new = squared > law.beyond(self.level)
-            share = float(self.weight[new].sum() / self.n)
+            share = self.share(new, left)
             if share > 0.5:
                 return np.zeros(len(core), dtype=np.bool_)
             if step > 0 and np.array_equal(new, far):
@@ -365,15 +377,14 @@ class _Judge:
             far, kept = new, self.inner(core, ~new)
         scatter = self.scatter(self.weight * core)
         squared = scatter.distances(self.Z, core)
-        law = self.law(squared, scatter.count, max(share, float(self.weight[apart].sum() / self.n)))
+        law = self.law(squared, scatter.count, left, share)
         many = (
             share > max(self.tuning.few_far_share, self.tuning.few_far / self.n)
-            and (far & ~apart).any()
+            and (far & left).any()
         )
-        beyond = far & ~apart if many else self.more_than_expected(squared, law, ~apart)
+        beyond = far & left if many else self.more_than_expected(squared, law, left)
         if not many and self.weight[beyond].sum() <= self.tuning.few_far:
             return far
-        left = ~apart
         group = second_group(squared[left], self.weight[left], beyond[left], law, self.d)
         logs, minor = np.log(squared[left] + _TINY), squared[left] > group.parting
         parted = valley(logs, self.weight[left], minor) <= self.tuning.valley
@@ -438,7 +449,7 @@ class _Judge:
                 y[bulk] + squared[bulk] / (scatter.count - 1.0)
             )
             y /= length
-            law = self.law(scatter.distances(self.Z, bulk), scatter.count, count / self.n)
+            law = self.law(scatter.distances(self.Z, bulk), scatter.count, among & ~group, 0.0)
             found = two_laws(
                 y[among], self.weight[among], group[among].astype(np.float64), law.freedom
             )
