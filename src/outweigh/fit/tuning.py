@@ -90,9 +90,8 @@ class Tuning:
         more lose a tenth of their rows, and planted classes are hardly better found.
     inner
         Rows are measured by this share of those trusted, the nearest to the core. With all of them
-        rows of a class planted in another hide one another, and so do the clean rows that a point
-        mass of .3 in 50 columns makes look far; with three quarters fewer ordinary tables are quiet
-        (83 of 125 of the half that rules are chosen on, for 88).
+        rows of a class planted in another hide one another; with three quarters fewer ordinary
+        tables are quiet (83 of 125 of the half that rules are chosen on, for 88).
     valley
         Two groups are two where the density between them falls to this part of the lower peak.
     rows_per_feature
