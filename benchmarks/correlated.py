@@ -1,10 +1,13 @@
 """Means of rows of unknown covariance, made up: errors over the oracle's, and clean rows flagged.
 
-    python -m benchmarks correlated cells [--seeds N]     covariances x sizes x shares x attacks
+    python -m benchmarks correlated cells [--seeds N] [--columns D ...]
+                                                          covariances x sizes x shares x attacks
     python -m benchmarks correlated tails                 heavy and skewed columns
     python -m benchmarks correlated sparse                sparse means in series and factors
     python -m benchmarks correlated wide                  fewer rows than columns
+    python -m benchmarks correlated time                  of the processor, over that of MinCovDet
 
+With --columns only cells of so many are measured again; the others stay as they are stored.
 All estimators are at their defaults. The oracle is the mean of the clean rows (its k largest
 entries for a sparse mean), and errors are Mahalanobis distances from the truth; in the sparse part,
 where the covariance is as wide as the table, they are plain.
@@ -13,6 +16,8 @@ where the covariance is as wide as the table, they are plain.
 from __future__ import annotations
 
 import argparse
+import json
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
@@ -20,7 +25,10 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_ndtr
+from sklearn.covariance import MinCovDet
+from threadpoolctl import threadpool_limits
 
+from benchmarks.pairing import RESULTS
 from benchmarks.tables import Line, medians, seeds, show
 from outweigh import RobustMean, RobustSparseMean
 from outweigh.norms.entrywise import hard_threshold
@@ -128,10 +136,19 @@ def one_cell(name: str, n: int, d: int, share: float, attack: str, seed: int) ->
     return {"ratio": ratio, "flagged": float(np.mean(found.predict(X[wrong:]) < 0))}
 
 
-def run_cells(count: int) -> None:
+def stored(study: str) -> list[Line]:
+    return list(json.loads((RESULTS / f"{study}.json").read_text()))
+
+
+def run_cells(count: int, columns: list[int] | None) -> None:
     """Show the cells by size and share, and name the bad ones."""
     lines, bad = [], []
     for n, d in SIZES:
+        if columns is not None and d not in columns:
+            size = f"{n}x{d}"
+            lines += [line for line in stored("correlated-cells") if size in line.values()]
+            bad += [line for line in stored("correlated-bad") if size in str(line["cell"])]
+            continue
         for share in SHARES:
             cells = []
             for name in COVARIANCES:
@@ -290,7 +307,27 @@ def run_wide(count: int) -> None:
     show("correlated-wide", lines)
 
 
-PARTS = {"cells": run_cells, "tails": run_tails, "sparse": run_sparse, "wide": run_wide}
+def run_time(count: int) -> None:
+    """Show the time of a fit to 5000 rows of 50 columns, over that of MinCovDet to the same."""
+    shape, lines = Ellipsoid.of("series .6", 50), []
+    cases = [("Gaussian", attack) for attack in ATTACKS] + [(law, "clean") for law in LAWS][1:]
+    with threadpool_limits(1):
+        for law, attack in cases:
+            runs = []
+            for seed in seeds(count):
+                rng = np.random.default_rng(seed)
+                X = LAWS[law](rng.standard_normal((5000, 50)) @ shape.root.T, rng)
+                attacked(X, slice(500), attack, shape, rng)
+                start = time.process_time()
+                RobustMean().fit(X)
+                middle = time.process_time()
+                MinCovDet(random_state=seed).fit(X)
+                runs.append({"time": (middle - start) / (time.process_time() - middle)})
+            lines.append({"law": law, "rows": attack, **medians(runs)})
+    show("correlated-time", lines)
+
+
+PARTS = {"tails": run_tails, "sparse": run_sparse, "wide": run_wide, "time": run_time}
 
 
 def main(argv: list[str]) -> None:
@@ -300,8 +337,13 @@ def main(argv: list[str]) -> None:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("part", nargs="*", choices=[*PARTS, []], help="all when none is given")
+    names = ["cells", *PARTS]
+    parser.add_argument("part", nargs="*", choices=[*names, []], help="all when none is given")
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--columns", type=int, nargs="+", metavar="D", help="only these cells")
     arguments = parser.parse_args(argv)
-    for part in arguments.part or PARTS:
-        PARTS[part](arguments.seeds)
+    for part in arguments.part or names:
+        if part == "cells":
+            run_cells(arguments.seeds, arguments.columns)
+        else:
+            PARTS[part](arguments.seeds)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import json
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -11,6 +13,7 @@ import dask.array as da
 import numpy as np
 
 from benchmarks import WHITE
+from benchmarks.pairing import RESULTS
 from benchmarks.tables import FIRST_SEED, Line, show
 from outweigh import RobustMean, RobustPCA, RobustSparseMean, RobustSparsePCA
 from outweigh.adversaries import MEAN_ADVERSARIES, make
@@ -61,38 +64,46 @@ def line(name: str, make_estimator: Any, samples: list[np.ndarray], **options: A
     }
 
 
-def main(argv: list[str]) -> None:
-    """Count, print and save."""
-    argparse.ArgumentParser(prog="python -m benchmarks passes", description=__doc__).parse_args(
-        argv
-    )
-    units = np.logspace(0, 2, D)
+def cases() -> dict[str, Callable[[], Line]]:
+    """Return what makes each line of the table, by its name."""
     means = {
         "sparse mean": partial(RobustSparseMean, n_nonzero=K, **WHITE),
         "mean": partial(RobustMean, **WHITE),
     }
+    units = np.logspace(0, 2, D)
+
+    def scaled() -> list[np.ndarray]:
+        return [X * units for X in attacked("wrong_support")]
+
+    fits: dict[str, tuple[Any, Callable[[], list[np.ndarray]], dict[str, Any]]] = {
+        f"{fit}, {name}": (make_estimator, partial(attacked, name), {})
+        for fit, make_estimator in means.items()
+        for name in MEAN_ADVERSARIES
+    }
+    fits["sparse mean, scales unknown"] = (means["sparse mean"], scaled, {"scale": "auto"})
+    fits["sparse mean, scales given"] = (means["sparse mean"], scaled, {"scale": units})
+    fits["mean, scales unknown"] = (means["mean"], scaled, {"scale": "auto"})
+    for name in ("wrong_support", "linear_hiding", "tail_flipping", "duplicates"):
+        fit = f"sparse mean, n_nonzero unknown, {name}"
+        fits[fit] = (RobustSparseMean, partial(attacked, name), dict(WHITE))
+    fits["mean, 50 features"] = (means["mean"], lambda: [few_features()], {})
+    fits["one component"] = (RobustPCA, lambda: [spike()], {})
+    fits["one sparse component"] = (RobustSparsePCA, lambda: [spike()], {"n_nonzero": K})
+    return {
+        name: lambda name=name, fit=fit: line(name, fit[0], fit[1](), **fit[2])
+        for name, fit in fits.items()
+    }
+
+
+def main(argv: list[str]) -> None:
+    """Count, print and save; lines that are not asked for stay as they are."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks passes", description=__doc__)
+    known = cases()
+    parser.add_argument("fit", nargs="*", help="lines of the table; all when none given")
+    wanted = parser.parse_args(argv).fit or list(known)
+    path = RESULTS / "passes.json"
+    saved = json.loads(path.read_text()) if path.exists() else []
+    lines = {row["fit"]: row for row in saved}
     with dask.config.set(scheduler="synchronous"):
-        rows = [
-            line(f"{fit}, {name}", make_estimator, attacked(name))
-            for fit, make_estimator in means.items()
-            for name in MEAN_ADVERSARIES
-        ]
-        plain = attacked("wrong_support")
-        scaled = [X * units for X in plain]
-        rows += [
-            line("sparse mean, scales unknown", means["sparse mean"], scaled, scale="auto"),
-            line("sparse mean, scales given", means["sparse mean"], scaled, scale=units),
-            line("mean, scales unknown", means["mean"], scaled, scale="auto"),
-        ]
-        rows += [
-            line(
-                f"sparse mean, n_nonzero unknown, {name}", RobustSparseMean, attacked(name), **WHITE
-            )
-            for name in ("wrong_support", "linear_hiding", "tail_flipping", "duplicates")
-        ]
-        rows += [
-            line("mean, 50 features", means["mean"], [few_features()]),
-            line("one component", RobustPCA, [spike()]),
-            line("one sparse component", RobustSparsePCA, [spike()], n_nonzero=K),
-        ]
-    show("passes", rows)
+        lines |= {name: known[name]() for name in wanted}
+    show("passes", [lines[name] for name in known if name in lines])

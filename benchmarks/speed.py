@@ -42,6 +42,11 @@ ESTIMATORS: Mapping[str, Callable[..., Any]] = {
     "sparse PCA": lambda k, eps: RobustSparsePCA(n_nonzero=k, contamination=eps),
     "dense PCA": lambda k, eps: RobustPCA(contamination=eps),
 }
+DEFAULTS: Mapping[str, Callable[..., Any]] = {
+    **ESTIMATORS,
+    "sparse mean": lambda k, eps: RobustSparseMean(k, contamination=eps),
+    "dense mean": lambda k, eps: RobustMean(contamination=eps),
+}
 
 
 @dataclass(frozen=True)
@@ -136,6 +141,10 @@ def run_case(
         "target": _target(case.to_product),
         "first call / X'X": first / product,
         "auto / known": best_of(repeats, lambda: case.estimator("auto").fit(X)) / ours,
+        "defaults / X'X": best_of(
+            repeats, lambda: DEFAULTS[case.kind](case.k, CONTAMINATION).fit(X)
+        )
+        / product,
         "memory / X": peak_memory(lambda: case.estimator().fit(X)) / X.nbytes,
         "evaluations": str(fitted.n_iter_),
         "error / oracle": _relative_error(case, fitted, X[inliers], truth),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from dataclasses import replace
 
 import pytest
@@ -67,6 +68,11 @@ def test_a_fit_enters_some_functions_of_some_files_and_every_kind_is_listed():
     table = house.fits(n=200, d=10, k=2)
     assert {"sparse mean", "mean", "sparse PCA", "PCA"} <= {line["fit"] for line in table}
     assert all(1 < int(line["files"]) < int(line["functions"]) for line in table)
+
+
+def test_numbers_are_told_from_what_is_computed_with_names():
+    values = [statement.value for statement in ast.parse("1\n-2.5, 2**20\n'x'\nf(1)\na").body]
+    assert [house.is_number(value) for value in values] == [True, True, False, False, False]
 
 
 def test_the_house_is_printed(monkeypatch, capsys):

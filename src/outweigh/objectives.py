@@ -70,7 +70,7 @@ class MomentObjective:
 
     def evaluate(self, weights: Array) -> Evaluation:
         """Return value, subgradient and the form behind it at `weights`."""
-        found = self._maximum(self.moment(weights))
+        found = self.maximum(self.moment(weights))
         subgradient, drift = self.differentiate(found.form, self.samples.mean(weights))
         return Evaluation(found.value, subgradient, found.attained, found.form, drift)
 
@@ -88,7 +88,7 @@ class MomentObjective:
 
     def verify(self, weights: Array) -> Maximum:
         """Return the value over all features and the form that attains it."""
-        return self._maximum(self._full_moment(weights))
+        return self.maximum(self._full_moment(weights))
 
     def survey(self, weights: Array, n_coordinates: int) -> Survey:
         """Return the value over all features, and the features that carry it.
@@ -106,7 +106,7 @@ class MomentObjective:
             coordinates=np.union1d(found.coordinates, taken_out),
         )
 
-    def _maximum(self, matrix: MomentMatrix) -> Maximum:
+    def maximum(self, matrix: MomentMatrix) -> Maximum:
         """Return the norm of a matrix, with a form blind to the removed directions."""
         found = self.norm.maximize(matrix)
         if self.removed is None:

@@ -189,6 +189,13 @@ def test_a_biplot_needs_two_components() -> None:
         BiplotDisplay.from_estimator(fitted("sparse pca"), rows("sparse pca"))
 
 
+def test_near_copies_of_a_feature_have_one_arrow() -> None:
+    loadings = np.array([[0.6, 0.6, 0.599, 0.0], [0.0, 0.01, 0.0, 0.7]])
+    scores = np.random.default_rng(0).standard_normal((30, 2))
+    shown = BiplotDisplay(scores, np.zeros(30, dtype=bool), loadings, ["a", "a2", "a3", "b"]).plot()
+    assert [text.get_text() for text in shown.ax_.texts if text.get_text()] == ["b", "a2"]
+
+
 def test_loadings_are_drawn_against_wavelengths_where_names_are_numbers() -> None:
     names = [str(900.0 + j / 2) for j in range(40)]
     line = ComponentsDisplay(np.ones((1, 40)), names).plot(Figure().subplots()).ax_.lines[0]

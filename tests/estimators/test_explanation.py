@@ -226,3 +226,18 @@ def test_in_uncorrelated_noise_nothing_is_foretold() -> None:
     found = RobustMean(covariance=None).fit(X).explain(X)
     assert np.all(np.isnan(found.foretold))
     assert "by the others" not in found.reasons(0)
+
+
+def test_off_the_components_it_is_said_what_they_foretell() -> None:
+    """Rows along one direction but for noise; in one of them a column is five too high."""
+    rng = np.random.default_rng(0)
+    X = np.outer(rng.standard_normal(100), rng.uniform(1.0, 4.0, 40))
+    X += 0.1 * rng.standard_normal(X.shape) * rng.uniform(1.0, 5.0, 40)
+    expected = float(X[7, 2])
+    X[7, 2] += 5.0
+    est = RobustPCA(1).fit(X)
+    assert est.certificate_.noise == "other"
+    found = est.explain(X)
+    row = found.rows.tolist().index(7)
+    assert found.features[row, 0] == 2
+    assert abs(found.foretold[row, 0] - expected) < 1.0

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
 from outweigh import RobustMean
 from outweigh.adversaries import make
-from outweigh.fit.tuning import TUNING
+from outweigh.fit import road
+from outweigh.fit.workspace import Everything
 
 Array = NDArray[np.float64]
 
@@ -31,14 +30,11 @@ def fitted(X: Array, contamination: float | str = "auto", **options: object) -> 
     return RobustMean(contamination=contamination, **options).fit(X)
 
 
-class OnAllFeatures(RobustMean):
-    """The mean that never descends along directions."""
-
-    _tuning = replace(TUNING, fewest_for_directions=D + 1)
-
-
 def on_all(X: Array, contamination: float | str = "auto") -> RobustMean:
-    return OnAllFeatures(contamination=contamination).fit(X)
+    """Return the mean that never descends along directions."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(road, "workspace_for", lambda problem, n_entries: Everything(problem))
+        return fitted(X, contamination)
 
 
 def assert_same(found: RobustMean, expected: RobustMean) -> None:

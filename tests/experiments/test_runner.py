@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import gc
+import warnings
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -60,6 +62,21 @@ def test_one_process_and_two_give_the_same_results(small: Experiment, tmp_path: 
     assert len(alone) == 2 * 5 * 3
     assert results(alone) == results(together)
     assert all(record["status"] == "ok" for record in alone)
+
+
+def test_a_record_that_cannot_be_stored_ends_the_workers_without_a_warning(
+    small: Experiment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(store: Store, record: object) -> None:
+        raise OSError("No space left on device")
+
+    monkeypatch.setattr(Store, "append", full)
+    with Store(tmp_path / "r.jsonl", "1.0") as store, warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        with pytest.raises(OSError, match="No space left"):
+            list(do_runs(small.runs(), store, jobs=2))
+        gc.collect()
+    assert [str(warning.message) for warning in said] == []
 
 
 def test_the_order_of_the_runs_does_not_change_a_result(small: Experiment) -> None:

@@ -58,6 +58,11 @@ def test_principal_axes_are_those_of_the_second_moments(rows: int, features: int
     np.testing.assert_allclose(axes.T @ axes, np.eye(values.size), atol=1e-9)
 
 
+def test_between_two_values_there_is_nothing() -> None:
+    y = np.repeat([0.0, 1.0], 10)
+    assert valley(y, np.ones(20), y > 0.5) == 0.0
+
+
 def test_the_valley_between_two_groups_is_deep_and_within_one_is_none() -> None:
     rng = np.random.default_rng(0)
     apart = np.concatenate([rng.normal(size=500), rng.normal(8.0, 1.0, size=200)])

@@ -170,6 +170,15 @@ def test_a_spectral_floor_rises_with_every_rank_also_beyond_those_tabulated() ->
     assert (np.diff(floors, 2) < 1e-9).all()
 
 
+def test_each_rank_adds_the_next_eigenvalue_of_noise() -> None:
+    """Against the eigenvalues of drawn noise, whose means are known to 0.2 % here."""
+    n, d, rng = 400, 100, np.random.default_rng(0)
+    drawn = (np.cov(rng.standard_normal((n, d)), rowvar=False, bias=True) for _ in range(200))
+    expected = np.mean([np.linalg.eigvalsh(S)[::-1][:5] - 1.0 for S in drawn], axis=0)
+    floors = [noise_floor(KyFan(rank), n, d).median for rank in range(1, 6)]
+    np.testing.assert_allclose(np.diff(floors, prepend=0.0), expected, rtol=0.015)
+
+
 def test_a_single_feature_has_a_floor() -> None:
     # The median of |N(0, 2/n)|.
     floor = noise_floor(RowwiseLargest(1), 2000, 1)

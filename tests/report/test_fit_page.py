@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -90,6 +91,28 @@ def test_advice_names_skewed_columns() -> None:
     )
     assert not again.certificate.clean
     assert "are skewed, perhaps take logarithms of them" in again.advice
+
+
+def test_advice_is_in_the_words_of_the_command_line_or_of_python() -> None:
+    asked = fitted(RobustMean(contamination=0.05, covariance=None), correlated=True)
+    assert "(--trusted FILE)" in asked.advice
+    assert "with a higher --contamination" in asked.advice
+    in_python = replace(asked, command="")
+    assert "(covariance= fitted to them)" in in_python.advice
+    assert "--" not in in_python.advice
+
+
+def test_advice_does_not_send_to_rows_that_are_not_there() -> None:
+    found = fitted(RobustPCA(2), wrong=0, correlated=True)
+    assert (found.n_distrusted, found.certificate.clean) == (0, False)
+    assert "distrusted rows" not in found.advice
+    assert "with --contamination 0.1" in found.advice
+
+
+def test_a_descent_is_drawn_only_where_there_was_one() -> None:
+    caption = "The descent against the level of clean data"
+    assert caption in build_fit_report(fitted(RobustMean(covariance=None)))
+    assert caption not in build_fit_report(fitted(RobustPCA(2), correlated=True))
 
 
 def test_clean_data_has_no_distrusted_rows() -> None:

@@ -41,7 +41,10 @@ def choose(table: Table) -> tuple[str, str]:
             f"{n:,} rows are few for {d:,} columns, and only {away:,} of them stand out from zero",
         )
     how = "none stands" if away == 0 else f"{away:,} of {d:,} columns stand"
-    return "mean", f"its entries are not sparse about zero: {how} out"
+    return "mean", (
+        f"its entries are not sparse about zero: {how} out; of spectra and the like `outweigh fit "
+        "pca` may find more"
+    )
 
 
 def _away_from_zero(X: Array) -> int:

@@ -128,22 +128,15 @@ def _verdict(summary: Summary) -> str:
     """Say in a few lines how our algorithm did in an experiment, and who beat it where."""
     experiment = summary.experiment
     lines = [f"{experiment.name}: {experiment.title}"]
-    ours = next((name for name in experiment.algorithms if ALGORITHMS[name].ours), None)
-    if ours is None:
+    if summary.ours is None:
         return lines[0]
     lost = list(defeats(summary))
     for x in summary.xs:
-        mine = summary.cell(x, ours)
-        rivals = [
-            cell
-            for cell in summary.cells
-            if cell.x == x
-            and cell.n_done
-            and not ALGORITHMS[cell.algorithm].ours
-            and not ALGORITHMS[cell.algorithm].needs_inliers
-        ]
+        mine = summary.cell(x, summary.ours)
+        done = [cell for cell in summary.cells if cell.x == x and cell.n_done]
+        rivals = [cell for cell in done if cell.algorithm in summary.rivals]
         best = min(rivals, key=lambda cell: cell.median, default=None)
-        text = f"  {experiment.parameter} = {x:<8g} {ours} {mine.median:.3f}"
+        text = f"  {experiment.parameter} = {x:<8g} {summary.ours} {mine.median:.3f}"
         if best is not None:
             text += f"   best rival {best.algorithm} {best.median:.3f}"
         beaten = [defeat for defeat in lost if defeat.x == x]

@@ -27,8 +27,8 @@ __all__ = ["BiplotDisplay", "ComponentsDisplay", "OutlierMapDisplay", "ScreeDisp
 _NAMED = 20
 # Of many features so many are named; so many eigenvalues, and arrows, are drawn.
 _TICKS, _EIGENVALUES, _ARROWS = 8, 20, 10
-# Ends of arrows, in units of what is drawn, whose names do not cover each other.
-_APART = 0.1
+# The least distance of the tips of two arrows, as a part of the picture.
+_APART = 0.2
 _OTHER = "LocationDisplay is for means"
 
 
@@ -306,21 +306,24 @@ class BiplotDisplay(Display):
         x, y = self.scores.T
         draw_rows(ax, x, y, self.flagged)
         length = np.linalg.norm(self.loadings, axis=0)
-        longest = np.argsort(-length, kind="stable")[:_ARROWS]
+        longest = np.argsort(-length, kind="stable")
         # As long as the trusted rows reach; far ones would make a point of all others.
         trusted = self.scores[~self.flagged] if np.any(~self.flagged) else self.scores
         reach = float(np.abs(trusted).max(initial=1e-300))
-        named: list[Array] = []
+        drawn: list[Array] = []
         for j in longest[length[longest] > 0.0].tolist():
             at = 0.9 * reach * self.loadings[:, j] / float(length.max())
+            # Near copies, as in spectra, would have their names written over each other.
+            if any(np.abs(at - other).max() < _APART * reach for other in drawn):
+                continue
+            if len(drawn) == _ARROWS:
+                break
+            drawn.append(at)
             ax.annotate(
                 "", at, (0.0, 0.0), arrowprops={"arrowstyle": "->", "color": LINE, "lw": 0.8}
             )
-            # Of arrows that end at one place the longest is named: names would cover each other.
-            if all(np.abs(at - other).max() > _APART * reach for other in named):
-                named.append(at)
-                text = plain_text(self.names[j])
-                ax.annotate(text, 1.05 * at, ha="center", va="center", fontsize=7)
+            text = plain_text(self.names[j])
+            ax.annotate(text, 1.05 * at, ha="center", va="center", fontsize=7)
         ax.set_xlim(-1.15 * reach, 1.15 * reach)
         ax.set_ylim(-1.15 * reach, 1.15 * reach)
         first, second = self.numbers

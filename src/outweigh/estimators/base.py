@@ -264,18 +264,21 @@ class RobustEstimator(Parameters, OutlierMixin, BaseEstimator):
         # The distrusted rows may be many: their values are looked at a part at a time.
         held = _EXPLAINED_BYTES if rows.n_passes is None else _EXPLAINED_BYTES_OF_CHUNKS
         size = max(1, held // (8 * rows.shape[1]))
-        reasons = []
-        for start in range(0, max(flagged.size, 1), size):
-            values = rows.take(flagged[start : start + size])
-            counted, away = self._score.contributions(values)
-            foretold = np.full(away.shape, np.nan)
-            if isinstance(self._score, EllipticalScore):
-                foretold = self._score.foretold(values)
-            columns = self._score.standardizer.columns
-            reasons.append(Reasons.among(counted, away, foretold, columns, int(top)))
+        reasons = [
+            self._reasons(rows.take(flagged[start : start + size]), int(top))
+            for start in range(0, max(flagged.size, 1), size)
+        ]
         labels = flagged if labels is None or callable(labels) else np.asarray(labels)[flagged]
         names = np.array(self._feature_names, dtype=object)
         return explain_rows(flagged, scores[flagged], reasons, labels.astype(object), names)
+
+    def _reasons(self, rows: Array, top: int) -> Reasons:
+        """Return the weightiest features of some rows."""
+        counted, away = self._score.contributions(rows)
+        foretold = np.full(away.shape, np.nan)
+        if not isinstance(self._score, RowScore):
+            foretold = self._score.foretold(rows)
+        return Reasons.among(counted, away, foretold, self._score.standardizer.columns, top)
 
     def report(self, X: ArrayLike, path: str | PathLike[str]) -> str:
         """Write one HTML page about the fit: verdict, pictures, distrusted rows with reasons.
@@ -431,7 +434,7 @@ def _offset(scores: Array, sample_weight: Array, share: float) -> float:
     ends = np.concatenate([[-1], np.flatnonzero(last_of_ties)])
     end = int(ends[np.argmin(np.abs(flagged - share))])
     if end == -1:
-        return float(np.nextafter(ranked[0], -np.inf))
+        return float(ranked[0] - 1e-9 * max(abs(ranked[0]), 1e-300))
     if end == ranked.size - 1:
         return float(np.nextafter(ranked[-1], np.inf))
     return float(ranked[end] / 2.0 + ranked[end + 1] / 2.0)

@@ -75,9 +75,9 @@ class ComponentsEstimator(
     def _better_task(self, task: Task, found: Fit) -> Task:
         if self.n_components is None or isinstance(self.n_components, (int, Integral)):
             return task
-        variances = found.spectrum(task.centred)
+        variances = found.spectrum()
         if isinstance(self.n_components, str):
-            count = found.n_factors(task.centred)
+            count = found.n_factors()
         else:
             if found.noise.standardizer.whitener is not None:
                 raise ValueError(
@@ -447,8 +447,7 @@ class RobustPCA(ComponentsEstimator):
 
     def _set_answer(self, found: Fit) -> None:
         super()._set_answer(found)
-        centred = not self.assume_centered
-        self.certificate_ = replace(self.certificate_, factors=found.n_factors(centred))
+        self.certificate_ = replace(self.certificate_, factors=found.n_factors())
 
     @property
     def _directions(self) -> Array:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterable, Iterator
+import warnings
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import ExitStack
 
 from joblib import Parallel, delayed
 
@@ -47,13 +49,23 @@ def do_runs(runs: Iterable[Run], store: Store, jobs: int = 1) -> Iterator[Record
     dict
         A record; see :func:`outweigh.experiments.measure.execute`.
     """
-    records: Iterable[Record] = map(execute, runs)
-    if jobs > 1:
-        parallel = Parallel(n_jobs=jobs, return_as="generator_unordered", batch_size=1)
-        records = parallel(delayed(_execute_undisturbed)(run) for run in runs)
-    for record in records:
-        store.append(record)
-        yield record
+    with ExitStack() as stack:
+        records: Iterable[Record] = map(execute, runs)
+        if jobs > 1:
+            parallel = Parallel(n_jobs=jobs, return_as="generator_unordered", batch_size=1)
+            started = parallel(delayed(_execute_undisturbed)(run) for run in runs)
+            stack.callback(_leave, started)
+            records = started
+        for record in records:
+            store.append(record)
+            yield record
+
+
+def _leave(records: Generator[Record]) -> None:
+    """End what the workers still do, of which joblib warns: the reason is told elsewhere."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        records.close()
 
 
 def _execute_undisturbed(run: Run) -> Record:

@@ -75,6 +75,17 @@ class Summary:
         return next(c for c in self.cells if c.x == x and c.algorithm == algorithm)
 
     @property
+    def ours(self) -> str | None:
+        """The first algorithm of this library that the experiment lists, if there is one."""
+        return next((name for name in self.experiment.algorithms if ALGORITHMS[name].ours), None)
+
+    @property
+    def rivals(self) -> list[str]:
+        """The algorithms of others that are told no more than ours."""
+        compared = [ALGORITHMS[name] for name in self.experiment.algorithms]
+        return [a.name for a in compared if not a.ours and not a.needs_inliers]
+
+    @property
     def xs(self) -> list[float]:
         """The points of the grid at which anything is known."""
         return list(dict.fromkeys(cell.x for cell in self.cells if cell.n_done or cell.n_failed))
@@ -126,14 +137,10 @@ def summarise(experiment: Experiment, store: Store) -> Summary:
 def defeats(summary: Summary) -> Iterator[Defeat]:
     """Yield where a rival that is told no more than we are has a lower median error.
 
-    Medians that differ by less than one per cent count as level. Ours is the first algorithm of
-    this library that the experiment lists.
+    Medians that differ by less than one per cent count as level.
     """
-    compared = [ALGORITHMS[name] for name in summary.experiment.algorithms]
-    ours = [algorithm.name for algorithm in compared if algorithm.ours]
-    rivals = [a.name for a in compared if not a.ours and not a.needs_inliers]
-    for mine in summary.curve(ours[0]) if ours else ():
-        for rival in rivals:
+    for mine in summary.curve(summary.ours) if summary.ours else ():
+        for rival in summary.rivals:
             theirs = summary.cell(mine.x, rival)
             if theirs.n_done and theirs.median < 0.99 * mine.median:
                 yield Defeat(

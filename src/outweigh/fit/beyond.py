@@ -77,7 +77,11 @@ class Beyond:
         """
         basis = orthonormal(found)
         strengths, axes = np.linalg.eigh(basis.T @ excess.product(basis))
-        strengths = np.maximum(strengths, _FAINT * max(float(strengths[-1]), 1.0))
+        faint = _FAINT * max(float(strengths[-1]), 1.0)
+        # Those of no more than noise stay in their order: of equals any mixture would do.
+        strengths = np.where(
+            strengths > faint, strengths, faint * np.exp(np.minimum(strengths, 0.0))
+        )
         root = self._to_features((basis @ axes) * np.sqrt(strengths)) * self.scale[:, None]
         left = np.linalg.svd(root, full_matrices=False)[0]
         return np.asarray(left / self.scale[:, None])

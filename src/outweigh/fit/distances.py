@@ -157,6 +157,16 @@ class DistanceScore:
         Off the subspace, by the square of what the subspace leaves of the row; within it, by the
         terms of the squared distance of its scores. The larger of both distances tells which.
         """
+        parts, away, _ = self._reasons(X)
+        return parts, away
+
+    def foretold(self, X: NDArray[np.floating]) -> Array:
+        """Return what the subspace foretells of each column of rows off it; NaN of other rows."""
+        _, away, off = self._reasons(X)
+        columns, scale = self.standardizer.columns, self.standardizer.scale
+        return np.where(off, X[:, columns] - away * scale, np.nan)
+
+    def _reasons(self, X: NDArray[np.floating]) -> tuple[Array, Array, NDArray[np.bool_]]:
         distances = self.distances
         samples = DenseSamples(self.standardizer.apply(X))
         white = samples.array - distances.centre
@@ -170,7 +180,7 @@ class DistanceScore:
         beside = distances.orthogonal(samples) / distances.orthogonal_cutoff
         off = (beside >= distances.score(samples) / distances.score_cutoff)[:, None]
         parts = np.where(off, np.square(residual), np.maximum(away * pulled, 0.0))
-        return parts + np.finfo(float).tiny, np.where(off, residual, away)
+        return parts + np.finfo(float).tiny, np.where(off, residual, away), off
 
 
 def distances_for(

@@ -283,6 +283,9 @@ def valley(y: Array, weight: Array, minor: NDArray[np.bool_]) -> float:
         share = weight[group] / weight[group].sum()
         means.append(float(share @ y[group]))
         deviations.append(float(np.sqrt(share @ (y[group] - means[-1]) ** 2)))
+    if max(deviations) == 0.0:
+        # Two values, and nothing between them.
+        return 0.0
     # Silverman's width for the narrower group.
     width = 1.06 * max(min(deviations), 1e-3 * max(deviations)) * weight.sum() ** -0.2
     grid = np.linspace(means[0], means[1], 41)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import takewhile
 
@@ -213,7 +213,9 @@ class SparseReader:
 Reader = DenseReader | SparseReader
 
 
-def entries_read_out(excess: Array, n_nonzero: int, *, rough: bool = False) -> Array:
+def entries_read_out(
+    excess: Array, n_nonzero: int, eigenvectors: Callable[[Array, int], Array] | None = None
+) -> Array:
     """Return the top eigenvector of A_Q + A_Q', Q the k^2 largest entries (Algorithm 2).
 
     Parameters
@@ -221,8 +223,8 @@ def entries_read_out(excess: Array, n_nonzero: int, *, rough: bool = False) -> A
     excess : ndarray of shape (d, d)
     n_nonzero : int
         The k of the algorithm.
-    rough : bool, default=False
-        Whether a few digits suffice, as for a start.
+    eigenvectors : callable, optional
+        `top_eigenvectors`, or another way to find them.
 
     Examples
     --------
@@ -236,7 +238,9 @@ def entries_read_out(excess: Array, n_nonzero: int, *, rough: bool = False) -> A
     if support.size == 0:
         support = np.arange(1)
     block = largest[support][:, support].toarray()
-    return _embedded(block + block.T, support, excess.shape[0], rough)
+    found = np.zeros(excess.shape[0])
+    found[support] = (eigenvectors or top_eigenvectors)(block + block.T, 1)[:, 0]
+    return found
 
 
 def best_sparse(excess: Array, n_nonzero: int) -> Array:
@@ -246,9 +250,9 @@ def best_sparse(excess: Array, n_nonzero: int) -> Array:
     """
     by_diagonal = top_k_indices(np.maximum(np.diagonal(excess), 0.0), n_nonzero)
     starts = [
-        entries_read_out(excess, n_nonzero, rough=True),
-        top_eigenvectors(excess, 1, rough=True)[:, 0],
-        _embedded(excess[np.ix_(by_diagonal, by_diagonal)], by_diagonal, excess.shape[0]),
+        entries_read_out(excess, n_nonzero, rough_eigenvectors),
+        rough_eigenvectors(excess, 1)[:, 0],
+        _on_support(excess, by_diagonal),
     ]
     climbed = [truncated_power(excess, start, n_nonzero) for start in starts]
     return max(climbed, key=lambda u: float(u @ _image(excess, u, n_nonzero)))
@@ -269,7 +273,7 @@ def truncated_power(excess: Array, start: Array, n_nonzero: int) -> Array:
         if turned > 1.0 - 1e-12:
             break
     support = top_k_indices(u, n_nonzero)
-    return _embedded(excess[np.ix_(support, support)], support, excess.shape[0])
+    return _on_support(excess, support)
 
 
 def count_significant(
@@ -395,7 +399,7 @@ def is_white(
     aside = n_components + _SPIKES_SET_ASIDE
     if too_few_for_white(n_samples, n_features, n_components) or moment.shape[0] <= aside:
         return False
-    vectors = top_eigenvectors(moment, aside, rough=True)
+    vectors = rough_eigenvectors(moment, aside)
     spikes = np.einsum("ij,ij->j", vectors, moment @ vectors)
     total = float(np.trace(moment) - spikes.sum())
     squares = float(np.vdot(moment, moment) - np.square(spikes).sum())
@@ -501,9 +505,10 @@ def _truncated(vector: Array, k: int) -> Array:
     return kept / length
 
 
-def _embedded(block: Array, support: Indices, n_features: int, rough: bool = False) -> Array:
-    u = np.zeros(n_features)
-    u[support] = top_eigenvectors(block, 1, rough=rough)[:, 0]
+def _on_support(excess: Array, support: Indices) -> Array:
+    """Return the unit vector on some features of largest u'Au."""
+    u = np.zeros(excess.shape[0])
+    u[support] = top_eigenvectors(excess[np.ix_(support, support)], 1)[:, 0]
     return u
 
 
@@ -531,7 +536,7 @@ def projected_out(excess: Array, basis: Array) -> Array:
     return np.asarray(np.subtract(excess, taken, out=taken))
 
 
-def top_eigenvectors(matrix: Array, count: int, *, rough: bool = False) -> Array:
+def top_eigenvectors(matrix: Array, count: int) -> Array:
     """Return the eigenvectors of the algebraically largest eigenvalues, largest first.
 
     Parameters
@@ -539,24 +544,23 @@ def top_eigenvectors(matrix: Array, count: int, *, rough: bool = False) -> Array
     matrix : ndarray of shape (d, d)
     count : int
         Clipped to d.
-    rough : bool, default=False
-        Whether a few digits suffice, as for a start; much faster for large d.
     """
     d = int(matrix.shape[0])
-    count = min(count, d)
-    if rough and d > _LANCZOS_ABOVE and 4 * count < d:
-        operator = LinearOperator((d, d), matvec=lambda v: matrix @ v, dtype=np.float64)
-        try:
-            values, vectors = eigsh(
-                operator,
-                k=count,
-                which="LA",
-                v0=np.random.default_rng(d).standard_normal(d),
-                tol=1e-2,
-                maxiter=int(20 * d),
-            )
-        except ArpackNoConvergence:
-            return top_eigenvectors(matrix, count)
-        return np.asarray(vectors[:, np.argsort(-values, kind="stable")])
-    _, vectors = scipy.linalg.eigh(matrix, subset_by_index=(d - count, d - 1))
+    _, vectors = scipy.linalg.eigh(matrix, subset_by_index=(max(d - count, 0), d - 1))
     return np.asarray(vectors[:, ::-1])
+
+
+def rough_eigenvectors(matrix: Array, count: int) -> Array:
+    """Return `top_eigenvectors` to a few digits, as for a start: much faster for large d."""
+    d = int(matrix.shape[0])
+    if d <= _LANCZOS_ABOVE or 4 * count >= d:
+        return top_eigenvectors(matrix, count)
+    operator = LinearOperator((d, d), matvec=lambda v: matrix @ v, dtype=np.float64)
+    start = np.random.default_rng(d).standard_normal(d)
+    try:
+        values, vectors = eigsh(
+            operator, k=count, which="LA", v0=start, tol=1e-2, maxiter=int(20 * d)
+        )
+    except ArpackNoConvergence:
+        return top_eigenvectors(matrix, count)
+    return np.asarray(vectors[:, np.argsort(-values, kind="stable")])

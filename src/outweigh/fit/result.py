@@ -59,21 +59,22 @@ class Fit:
         certificate = replace(self.certificate, doubtful=share, status=status)
         return replace(self, found=replace(self.found, status=status), certificate=certificate)
 
-    def spectrum(self, centred: bool = True) -> Array:
+    def spectrum(self) -> Array:
         """Return the eigenvalues of the second moments that may be positive, largest first.
 
         In units of the noise; unbiased for equal weights where they are about the mean.
         """
+        centred = self.problem.objective.centred
         samples = coordinates(self.noise, Task(1, centred=centred))[1]
         values = np.linalg.eigvalsh(as_array(samples.moment(self.weights, centred=centred)))
         n = self.problem.n_effective(self.weights)
         unbiased = n / max(n - 1.0, 1.0) if centred else 1.0
         return np.asarray(unbiased * np.maximum(values[::-1], 0.0))
 
-    def n_factors(self, centred: bool = True) -> int:
+    def n_factors(self) -> int:
         """Return how many directions stand out from white noise under the weights."""
         n = self.problem.n_effective(self.weights)
-        return count_factors(self.spectrum(centred), n, self.noise.samples.n_features)
+        return count_factors(self.spectrum(), n, self.noise.samples.n_features)
 
     def covariance(self) -> Array:
         """Return the covariance of the columns that vary under the weights, in the units of X.

@@ -54,8 +54,6 @@ class Tuning:
     clear_evidence
         Energy in this excess over what noise gives to any feature once in twenty samples is clear
         evidence; the rows it is summed over were chosen for being large, by which noise gains.
-    fewest_for_directions
-        With fewer features a descent runs on all of them at once.
     max_rounds
         Full passes that one search may take.
     patience
@@ -92,9 +90,9 @@ class Tuning:
         more lose a tenth of their rows, and planted classes are hardly better found.
     inner
         Rows are measured by this share of those trusted, the nearest to the core. With all of them
-        classes planted in others hide one another (mean AUC .89 for .91), and so do the rows that a
-        point mass of .3 in 50 columns leaves; with three quarters fewer ordinary tables are quiet
-        (83 for 88 of 125).
+        rows of a class planted in another hide one another, and so do the clean rows that a point
+        mass of .3 in 50 columns makes look far; with three quarters fewer ordinary tables are quiet
+        (83 of 125 of the half that rules are chosen on, for 88).
     valley
         Two groups are two where the density between them falls to this part of the lower peak.
     rows_per_feature
@@ -112,7 +110,6 @@ class Tuning:
     columns_per_entry: int = _rule(3, off=1)
     fewest_columns: int = _rule(30, off=1)
     clear_evidence: float = _rule(1.5, off=1.0)
-    fewest_for_directions: int = _rule(64, off=10**9)
     max_rounds: int = _rule(8, off=100)
     patience: int = _rule(5, off=10**9)
     units_tolerance: float = _rule(0.03, off=math.inf)
@@ -127,7 +124,7 @@ class Tuning:
     few_far: int = _rule(5, off=0)
     few_far_share: float = _rule(0.02, off=0.0)
     false_discoveries: float = _rule(0.01, off=0.0)
-    inner: float = _rule(0.9, off=1.0)
+    inner: float = _rule(0.95, off=1.0)
     valley: float = _rule(0.25, off=1.0)
     rows_per_feature: float = _rule(10.0, off=0.0)
 

@@ -122,9 +122,7 @@ def workspace_for(problem: Problem, n_entries: int) -> Workspace:
         asked = max(tuning.columns_per_entry * n_entries, tuning.fewest_columns)
         # With more than half the features in it, a part saves nothing.
         return Columns(problem, asked) if 2 * asked <= d else Everything(problem)
-    if d >= tuning.fewest_for_directions and problem.objective.removed is None:
-        return Basis(problem)
-    return Everything(problem)
+    return Basis(problem)
 
 
 class Everything:
@@ -230,7 +228,8 @@ class Basis:
     The span of the leading eigenvectors of every survey so far. Eigenvectors are defined up to
     signs and, in ties, rotations; nothing here depends on more than the space they span, and that
     ends where eigenvalues have a gap. It was chosen where noise, too, is largest, so the level on
-    it is that of all features. Where evidence is in too many directions, it is all of the space.
+    it is that of all features. Directions that the objective takes out come first. Where evidence
+    is in too many directions, it is all of the space.
     """
 
     continues = True
@@ -238,7 +237,9 @@ class Basis:
     def __init__(self, problem: Problem) -> None:
         self._objective = problem.objective
         self._problem = problem
-        self._basis: Array | None = np.empty((problem.objective.n_features, 0))
+        removed = problem.objective.removed
+        self._removed = np.empty((problem.objective.n_features, 0)) if removed is None else removed
+        self._basis: Array | None = self._removed
         self._projected = np.empty((problem.samples.n_samples, 0))
         self._matrix: MomentMatrix | None = None
         self.n_noise = problem.n_ambient
@@ -246,7 +247,7 @@ class Basis:
     def survey(self, weights: Array) -> Survey:
         """Return the value over all features, and remember its matrix."""
         self._matrix = self._objective.moment(weights)
-        found = self._objective.norm.maximize(self._matrix)
+        found = self._objective.maximum(self._matrix)
         return Survey(found.value, found.form)
 
     def misses(self, weights: Array) -> bool:
@@ -270,6 +271,7 @@ class Basis:
                 outside, lengths = _outside(self._basis, found[0])
                 new = outside[:, lengths > _ROUNDING_LENGTH]
                 self._basis = np.hstack([self._basis, new])
+                new = self._basis[:, self._projected.shape[1] :]
                 self._projected = np.hstack([self._projected, self._objective.samples.project(new)])
                 if self._basis.shape[1] > min(
                     self._objective.n_features // 2, 2 * _MOST_DIRECTIONS
@@ -277,8 +279,15 @@ class Basis:
                     self._basis = None
         restricted = self._objective
         self.part = Part(restricted.n_features, basis=self._basis)
-        if self._basis is not None:
-            restricted = replace(restricted, samples=DenseSamples(self._projected))
+        if self._basis is None:
+            restricted = replace(restricted, samples=restricted.samples.at_hand())
+        else:
+            taken_out = np.eye(self._basis.shape[1])[:, : self._removed.shape[1]]
+            restricted = replace(
+                restricted,
+                samples=DenseSamples(self._projected),
+                removed=taken_out if taken_out.size else None,
+            )
         self.objective = _spreading(restricted, self._problem)
 
     def _leading(self, weights: Array) -> tuple[Array, int] | None:
@@ -297,7 +306,9 @@ class Basis:
             if n_above + 2 < count or count > most:
                 break
             count = min(2 * count, most + 1)
-        first, last = n_above + 1, min(n_above + 2, count - 1)
+        # What is next to components decides how they turn: all that was computed stays low.
+        kept = n_above if self._objective.removed is None else max(n_above, count - 3)
+        first, last = kept + 1, min(kept + 2, count - 1)
         if first > last:
             return None
         gaps = sizes[first - 1 : last] - sizes[first : last + 1]

@@ -18,7 +18,7 @@ from functools import lru_cache, singledispatch
 
 import numpy as np
 from scipy.optimize import brentq
-from scipy.special import betaincinv, gammainc, gammaincc, log_ndtr, ndtr, ndtri
+from scipy.special import betaincinv, gammainc, gammaincc, ndtr, ndtri
 
 from outweigh.norms import KyFan, LargestEntries, RowwiseLargest
 from outweigh.protocols import Array
@@ -34,11 +34,9 @@ _NEVER = 1e-300
 
 # Shape, scale and origin of the gamma law that the Tracy-Widom law (beta = 1) is within 0.1 % of
 # (Chiani, "Distribution of the largest eigenvalue for real Wishart and Gaussian random matrices and
-# a simple approximation for the Tracy-Widom distribution", 2014), and the means of the first
-# eigenvalues (Bornemann, "On the numerical evaluation of distributions in random matrix theory",
-# 2010); later eigenvalues are taken at the last.
+# a simple approximation for the Tracy-Widom distribution", 2014), its mean and its 0.99 quantile.
 _TW_SHAPE, _TW_SCALE, _TW_ORIGIN = 46.446, 0.186054, -9.84801
-_TW_MEANS = (-1.2065, -3.2624, -5.1604, -6.8209, -8.3)
+_TW_MEAN = -1.2065
 _TW_UPPER = 2.0234
 
 
@@ -116,7 +114,7 @@ def _(norm: LargestEntries, n: float, d: int, kurtosis: float = 3.0) -> NoiseFlo
 
 @noise_floor.register
 def _(norm: KyFan, n: float, d: int, kurtosis: float = 3.0) -> NoiseFloor:
-    return _of_spectrum(n, d, min(norm.rank, d), kurtosis)
+    return _remembered(_of_spectrum, n, d, min(norm.rank, d), kurtosis)
 
 
 def _shared(find: Callable[..., NoiseFloor], n: float, *arguments: float) -> NoiseFloor:
@@ -204,10 +202,17 @@ def _diagonal(deviations: Array, n: float, kurtosis: float) -> Array:
 
 def _diagonal_exceeds(sizes: Array, n: float, kurtosis: float) -> Array:
     """Return how likely an entry on the diagonal is to be larger in magnitude than each size."""
-    z = np.linspace(-14.0, 14.0, 1001)
-    values = _diagonal(z, n, kurtosis)
-    above = np.exp(np.interp(sizes, values, log_ndtr(-z)))
-    return np.asarray(above + np.interp(-sizes, values, ndtr(z), left=0.0))
+    freedom = max(n - 1.0, 1.0)
+    spread = 2.0 / (9.0 * freedom)
+    gaussian = sizes / np.sqrt((max(kurtosis, 1.5) - 1.0) / 2.0)
+
+    def deviations(values: Array) -> Array:
+        cube = np.cbrt(np.maximum(1.0 + values, 0.0) * n / freedom)
+        return np.asarray((cube - 1.0 + spread) / np.sqrt(spread))
+
+    # No variance is below zero.
+    below = np.where(sizes < 1.0, ndtr(deviations(-gaussian)), 0.0)
+    return np.asarray(ndtr(-deviations(gaussian)) + below)
 
 
 def _of_rows(n: float, d: int, k: int, kurtosis: float) -> NoiseFloor:
@@ -268,10 +273,13 @@ def _of_spectrum(n: float, d: int, rank: int, kurtosis: float) -> NoiseFloor:
         lower = 1.0 - (a - b) ** 2 / n, (a - b) * (1.0 / b - 1.0 / a) ** (1 / 3) / n
     if rank > 1:
         # Terms at opposite edges are independent, neighbours nearly so.
-        means = [_TW_MEANS[min(j, len(_TW_MEANS) - 1)] for j in range(rank)]
+        # The mean of the k-th eigenvalue: 2/(3 pi) x^(3/2) of them are within x of the edge, and
+        # the k-th is the one at k - 3/4 (-3.2615 for the second, which has -3.2624).
+        later = (0.375 * np.pi * (4.0 * np.arange(2, rank + 1) - 3.0)) ** (2.0 / 3.0)
+        means = [_TW_MEAN, *(-later).tolist()]
         places = [mean * width + edge for edge, width in (upper, lower) for mean in means]
         mean = sum(sorted(places)[-rank:])
-        offset = float(np.sqrt(rank)) * (_TW_UPPER - _TW_MEANS[0]) * upper[1]
+        offset = float(np.sqrt(rank)) * (_TW_UPPER - _TW_MEAN) * upper[1]
         return NoiseFloor(wider * mean, wider * (mean + offset))
 
     def below(level: float) -> float:

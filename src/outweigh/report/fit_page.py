@@ -129,8 +129,8 @@ def _pictures(fitted: Fitted) -> list[tuple[str, bytes]]:
             shown["Scores with loadings"] = biplot
         shown["Outlier map"] = OutlierMapDisplay.from_estimator(est, fitted.rows, new_figure())
     shown["Weight of each row"] = weights.plot(new_figure())
-    # Rows of unknown covariance are judged without a descent.
-    if fitted.certificate.noise != "elliptical" and (est.trace_ or fitted.is_mean):
+    # Other rows are judged without a descent.
+    if fitted.certificate.noise in ("white", "given") and (est.trace_ or fitted.is_mean):
         trace = TraceDisplay.from_estimator(est, None, new_figure())
         shown["The descent against the level of clean data"] = trace
     return [(caption, png(display.ax_)) for caption, display in shown.items()]

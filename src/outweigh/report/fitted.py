@@ -181,23 +181,31 @@ class Fitted:
     @property
     def advice(self) -> str:
         """What to do where the level of clean data was not reached."""
-        found, steps = self.certificate, []
-        if found.spared > 0.0:
-            steps.append("with a higher --contamination, if so many rows may be wrong")
-        if found.doubtful > 0.0:
-            steps.append(f"with --covariance none, if {self._columns} are uncorrelated in truth")
-        if found.noise != "elliptical":
-            if self.is_mean:
-                steps.append(
-                    f"with --trusted FILE, rows that you trust, if {self._columns} are correlated"
-                )
-            else:
-                steps.append("with --trusted FILE, rows of noise alone such as blank measurements")
-            steps.append("with a higher --contamination, if more rows may be wrong")
-        first = "What to do: look at the distrusted rows and their reasons"
+        found, steps, first = self.certificate, [], []
+        white, trusted, bound = "--covariance none", "--trusted FILE", "--contamination"
+        if not self.command:
+            white, trusted, bound = "covariance=None", "covariance= fitted to them", "contamination"
+        if self.n_distrusted:
+            first.append("look at the distrusted rows and their reasons")
+        elif not found.doubtful and found.noise == "elliptical":
+            first.append("look whether the rows are of two kinds")
         if self._skewed:
-            first += f"; {self._skewed} are skewed, perhaps take logarithms of them"
-        return "; or fit again ".join([first, *steps]) + "."
+            first.append(f"{self._skewed} are skewed, perhaps take logarithms of them")
+        if found.spared > 0.0:
+            steps.append(f"with a higher {bound}, if so many rows may be wrong")
+        if found.doubtful > 0.0:
+            steps.append(f"with {white}, if {self._columns} are uncorrelated in truth")
+        if found.noise != "elliptical":
+            rows = f"rows that you trust, if {self._columns} are correlated"
+            if not self.is_mean:
+                rows = "rows of noise alone such as blank measurements"
+            steps.append(f"with {rows} ({trusted})")
+            if self.estimator.contamination == "auto":
+                steps.append(f"with {bound} 0.1, say, to see the tenth that is least like the rest")
+            else:
+                steps.append(f"with a higher {bound}, if more rows may be wrong")
+        again = "fit again " + ", or ".join(steps)
+        return "What to do: " + "; or ".join([*first, again] if steps else first) + "."
 
     @property
     def _columns(self) -> str:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from outweigh.forms import Form
 from outweigh.protocols import Array, Indices, MomentMatrix, Reference
 from outweigh.samples import kernels
-from outweigh.samples.chunked_memory import Gathered, MomentMemory, MomentSums
+from outweigh.samples.chunked_memory import Gathered, MomentMemory, MomentSums, Projections
 from outweigh.samples.chunks import Chunks, Kernel, Pass, Sums
 from outweigh.samples.dense import DenseSamples
 from outweigh.samples.kernels import Loader, Transform
@@ -54,6 +54,7 @@ class ChunkedSamples(AnySamples):
     _moments: MomentMemory = field(default_factory=MomentMemory, repr=False)
     _columns: Gathered = field(default_factory=lambda: Gathered(axis=1), repr=False)
     _rows: Gathered = field(default_factory=lambda: Gathered(axis=0), repr=False)
+    _along: Projections = field(default_factory=Projections, repr=False)
 
     @property
     def n_samples(self) -> int:
@@ -100,7 +101,13 @@ class ChunkedSamples(AnySamples):
         held = self._held(support)
         if held is not None:
             return np.asarray(held @ vectors[support])
-        return self._told("a projection", DenseSamples.project, vectors, shape=vectors.shape[1:])
+        columns = vectors.reshape(self.n_features, -1)
+        along = self._along.find(columns)
+        if along is None:
+            shape = columns.shape[1:]
+            along = self._told("a projection", DenseSamples.project, columns, shape=shape)
+            self._along.remember(columns, along)
+        return along.reshape(self.n_samples, *vectors.shape[1:])
 
     def columns(self, indices: Indices) -> DenseSamples | ChunkedSamples:
         """Return the same rows on the named columns: in memory if they fit the budget."""
@@ -122,7 +129,7 @@ class ChunkedSamples(AnySamples):
 
     def without(self, rows: Indices) -> ChunkedSamples:
         """Return the samples with zeros in some rows, whose weights must be zero from now on."""
-        return replace(self, zeroed=np.sort(rows))
+        return replace(self, zeroed=np.sort(rows), _along=Projections())
 
     def variances(self, weights: Array) -> Array:
         """Return the weighted variance of each column."""
@@ -158,6 +165,7 @@ class ChunkedSamples(AnySamples):
             _moments=self._moments.divided(factor),
             _columns=self._columns.divided(factor),
             _rows=self._rows.divided(factor),
+            _along=self._along.divided(factor),
         )
 
     def moment_rows(self, weights: Array, indices: Indices) -> Array:
@@ -276,7 +284,7 @@ class ChunkedSamples(AnySamples):
         counted = np.arange(self.chunks.count(None))
         keep = np.zeros(counted.size, dtype=np.bool_)
         keep[(counted if self.keep is None else counted[self.keep])[rows]] = True
-        return replace(self, keep=keep, zeroed=_NONE)
+        return replace(self, keep=keep, zeroed=_NONE, _along=Projections())
 
     @property
     def _bounds(self) -> Indices:

@@ -10,12 +10,14 @@ from outweigh.protocols import Array, Indices
 from outweigh.samples.dense import median_kurtosis, some_columns
 from outweigh.samples.matrices import Change, add_moves, change_between
 
-__all__ = ["Gathered", "MomentMemory", "MomentSums"]
+__all__ = ["Gathered", "MomentMemory", "MomentSums", "Projections"]
 
 # Weights whose moments are remembered: the reference, and those of the last two rounds.
 _REMEMBERED = 5
 # A sum of squares that falls below this share of what it was has lost too many of its digits.
 _CANCELLED = 1e-5
+# Directions that are those of a span but for this are so but for rounding.
+_IN_SPAN = 1e-13
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -137,6 +139,29 @@ class MomentMemory:
         allowed = int(np.clip(budget // max(sums.second.nbytes, 1), 1, _REMEMBERED))
         while len(self._entries) > allowed:
             del self._entries[1 if allowed > 1 else 0]
+
+
+@dataclass(slots=True, eq=False)
+class Projections:
+    """The rows along the directions that were asked for last."""
+
+    _entries: list[tuple[Array, Array]] = field(default_factory=list)
+
+    def find(self, vectors: Array) -> Array | None:
+        """Return X V if the columns of V are in the span of directions that are known."""
+        for known, along in self._entries:
+            parts = np.linalg.lstsq(known, vectors)[0]
+            if np.abs(known @ parts - vectors).max(initial=0.0) <= _IN_SPAN * np.abs(vectors).max():
+                return np.asarray(along @ parts)
+        return None
+
+    def remember(self, vectors: Array, along: Array) -> None:
+        """Keep X V, and the one before."""
+        self._entries = [(vectors, along), *self._entries[:1]]
+
+    def divided(self, factor: Array) -> Projections:
+        """Return what is known of rows whose columns are divided by a factor."""
+        return Projections([(factor[:, None] * known, along) for known, along in self._entries])
 
 
 @dataclass(slots=True, eq=False)

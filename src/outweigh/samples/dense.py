@@ -102,11 +102,14 @@ class DenseSamples(AnySamples):
 
     def mean(self, weights: Array) -> Array:
         """Return mu_w = X'w."""
-        last = self._mean[0] if self._mean else None
-        if last is None or not np.array_equal(last[0], weights):
-            last = weights.copy(), np.asarray(weights @ self.array)
-            self._mean[:] = [last]
-        return last[1].copy()
+        for known in self._mean:
+            if np.array_equal(known[0], weights):
+                break
+        else:
+            known = weights.copy(), np.asarray(weights @ self.array)
+        # The last two: one is often compared with others.
+        self._mean[:] = [known, *(each for each in self._mean if each is not known)][:2]
+        return known[1].copy()
 
     def moment_about(
         self, weights: Array, mean: Array | None, reference: Reference
