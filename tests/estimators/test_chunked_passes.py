@@ -7,7 +7,6 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from sklearn.base import clone
 
 from outweigh import RobustMean, RobustPCA, RobustSparseMean
 from outweigh.adversaries import make
@@ -134,16 +133,9 @@ def test_pruned_rows_are_scored_as_new_ones() -> None:
     assert_same(est, RobustMean(contamination=0.1).fit(X))
 
 
-@pytest.mark.parametrize(
-    ("estimator", "most"),
-    [(RobustMean(contamination=0.1, **WHITE), 8), (RobustPCA(contamination=0.1), 18)],
-    ids=["mean", "one component"],
-)
-def test_few_features_beyond_the_budget_are_read_a_few_times(
-    estimator: RobustMean | RobustPCA, most: int
-) -> None:
+def test_components_of_rows_beyond_the_budget_are_read_off_a_few_passes() -> None:
     X = make("wrong_support", N, 40, K, 0.1, random_state=2).X
     X[:, 20:] += 2.0 * np.random.default_rng(2).standard_normal((N, 1))
     with dask.config.set({**ROOM, "outweigh.gathered-bytes": "1MB"}):
-        found = clone(estimator).fit(da.from_array(X, chunks=(900, 40)))
-    assert found.n_passes_ <= most
+        found = RobustPCA(contamination=0.1).fit(da.from_array(X, chunks=(900, 40)))
+    assert found.n_passes_ <= 18

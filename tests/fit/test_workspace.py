@@ -97,7 +97,7 @@ def test_entries_are_lifted_to_the_columns_they_stand_for() -> None:
 
 @pytest.mark.parametrize(
     ("n_features", "n_entries", "kind"),
-    [(140, 3, Columns), (59, 3, Everything), (140, 0, Basis), (10, 0, Basis)],
+    [(140, 3, Columns), (59, 3, Everything), (140, 0, Basis), (63, 0, Everything)],
 )
 def test_a_part_is_descended_on_where_it_is_small(
     n_features: int, n_entries: int, kind: type

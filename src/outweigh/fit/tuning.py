@@ -54,6 +54,8 @@ class Tuning:
     clear_evidence
         Energy in this excess over what noise gives to any feature once in twenty samples is clear
         evidence; the rows it is summed over were chosen for being large, by which noise gains.
+    fewest_for_directions
+        With fewer features the descent of a mean runs on all of them at once.
     max_rounds
         Full passes that one search may take.
     patience
@@ -109,6 +111,7 @@ class Tuning:
     columns_per_entry: int = _rule(3, off=1)
     fewest_columns: int = _rule(30, off=1)
     clear_evidence: float = _rule(1.5, off=1.0)
+    fewest_for_directions: int = _rule(64, off=10**9)
     max_rounds: int = _rule(8, off=100)
     patience: int = _rule(5, off=10**9)
     units_tolerance: float = _rule(0.03, off=math.inf)

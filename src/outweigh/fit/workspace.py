@@ -122,6 +122,8 @@ def workspace_for(problem: Problem, n_entries: int) -> Workspace:
         asked = max(tuning.columns_per_entry * n_entries, tuning.fewest_columns)
         # With more than half the features in it, a part saves nothing.
         return Columns(problem, asked) if 2 * asked <= d else Everything(problem)
+    if d < tuning.fewest_for_directions and problem.objective.removed is None:
+        return Everything(problem)
     return Basis(problem)
 
 
