@@ -419,7 +419,8 @@ def _with_deviations(
         mean += share[part] @ z
         square += share[part] @ np.square(z, out=z)
     variance = np.maximum(square - np.square(mean), 0.0)
-    ratio = np.sqrt(np.where(variance > 0.0, variance, 1.0))
+    # Where all rows that are kept are equal, rounding is left.
+    ratio = np.sqrt(np.where(variance > 1e-12, variance, 1.0))
     typical = float(np.median(ratio if few.all() else ratio[~few]))
     room = largest_of(d) * MAD_ERROR / np.sqrt(n)
     plain = few | (np.abs(np.log(ratio / typical)) <= room)

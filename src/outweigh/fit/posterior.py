@@ -368,9 +368,9 @@ def _group(
         explained = _explained(group.log_odds(y), group.shares, base)
         chosen: Group | Moved = group
         if features and isinstance(law, Learned):
-            moved, by_features = _moved(samples, base, group, y, law)
-            if by_features > explained:
-                chosen, explained = moved, by_features
+            moved = _moved(samples, base, group, y, law)
+            if moved is not None and moved[1] > explained:
+                chosen, explained = moved
         # A direction of many features explains noise too.
         explained -= _direction_price(lift(group.direction), n) / n
         if best is None or explained > best[0]:
@@ -507,13 +507,18 @@ def _laws(y: Array, base: Array, n: float, law: Law, wrong: Array) -> Group | No
 
 def _moved(
     samples: Samples, base: Array, group: Group, projected: Array, law: Law
-) -> tuple[Moved, float]:
-    """Return the group told in each feature, and the log likelihood over that of clean rows."""
+) -> tuple[Moved, float] | None:
+    """Return the group told in each feature, and the log likelihood over that of clean rows.
+
+    None where the outliers become the majority.
+    """
     used = np.flatnonzero(group.direction)
     x = samples.columns(used).project(np.eye(used.size))
     wrong = _chances(group.log_odds(projected))
     for _ in range(_STEPS // 4):
         shares = np.maximum(wrong @ base, _TINY)
+        if shares.sum() >= 0.5:
+            return None
         clean = base * (1.0 - wrong.sum(axis=0))
         origin = clean @ x / clean.sum()
         means = (wrong * base) @ x / shares[:, None]
@@ -526,10 +531,10 @@ def _moved(
         before, wrong = wrong, _chances(odds)
         if float(np.abs(wrong - before).sum(axis=0) @ base) <= _TOLERANCE * float(shares.sum()):
             break
-    explained = _explained(odds, shares, base) if shares.sum() < 0.5 else -np.inf
     lifted = np.zeros((2, group.direction.size))
     lifted[:, used] = found.direction, found.origin
-    return replace(found, direction=lifted[0], origin=lifted[1]), explained
+    moved = replace(found, direction=lifted[0], origin=lifted[1])
+    return moved, _explained(odds, shares, base)
 
 
 def _chances(odds: Array) -> Array:
