@@ -88,12 +88,12 @@ class Tuning:
         So many far rows, or that share of all, are single outliers; more may be the tail of one
         law.
     false_discoveries
-        Of the rows taken for far this share may be clean. At 0.05 four ordinary tables in a hundred
-        more lose a tenth of their rows, and planted classes are hardly better found.
+        Of the rows taken for far this share may be clean. At 0.05 more ordinary tables lose a tenth
+        of their rows.
     inner
         Rows are measured by this share of those trusted, the nearest to the core. With all of them
-        rows of a class planted in another hide one another; with three quarters fewer ordinary
-        tables are quiet (83 of 125 of the half that rules are chosen on, for 88).
+        rows of a class planted in another hide one another; with fewer, fewer ordinary tables are
+        quiet.
     valley
         Two groups are two where the density between them falls to this part of the lower peak.
     rows_per_feature
