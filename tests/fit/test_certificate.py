@@ -162,3 +162,13 @@ def test_rows_in_doubt_are_not_clean(doubt: dict[str, float], said: str) -> None
     assert found.clean
     assert not replace(found, **doubt).clean
     assert said in replace(found, **doubt).verdict
+
+
+def test_rows_cleaner_than_clean_rows_are_in_doubt_where_a_covariance_was_given() -> None:
+    # 99 in 100 samples of clean rows are above 1 - 0.2.
+    low = replace(CLEAN, removed=0.0, objective=0.7, noise="given")
+    assert not low.clean
+    assert "in doubt" in low.verdict
+    assert replace(low, objective=0.9).clean
+    assert replace(low, noise="white").clean
+    assert replace(low, removed=0.05, expected=1.0).clean

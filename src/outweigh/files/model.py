@@ -41,9 +41,10 @@ from outweigh.files.writing import write_file
 from outweigh.fit.certificate import Certificate, Moreau
 from outweigh.fit.distances import Apart, Distances, DistanceScore
 from outweigh.fit.elliptical import Cloud
+from outweigh.fit.law import Learned, Student
 from outweigh.fit.marginals import Marginals
 from outweigh.fit.noise import Standardizer
-from outweigh.fit.posterior import Group
+from outweigh.fit.posterior import Group, Moved
 from outweigh.fit.scatter import Scatter
 from outweigh.fit.score import EllipticalScore, RowScore
 from outweigh.forms import Form
@@ -77,7 +78,8 @@ _STATE: dict[type[RobustEstimator], str] = {
 # Not every fit has these: data without names, in memory, weights that are lazy.
 _OPTIONAL = "feature_names_in_:d n_passes_: weights_:n covariance_:dd"
 RECORDS: tuple[Any, ...] = (
-    *(Certificate, Moreau, NoiseFloor, Iterate, Group, Form),
+    *(Certificate, Moreau, NoiseFloor, Iterate, Form),
+    *(Group, Moved, Student, Learned),
     *(RowScore, DistanceScore, Distances, Apart, Standardizer),
     *(EllipticalScore, Cloud, Marginals, Scatter),
 )

@@ -124,16 +124,26 @@ class Certificate:
         """Whether there is a level of clean rows, the objective is at it, and nothing is in doubt.
 
         Over all features, and over those of a sparse answer alone. In doubt are rows kept for want
-        of a larger contamination, groups that only one kind of noise shows, rows of two kinds, and
-        more removed than was to be expected.
+        of a larger contamination, groups that only one kind of noise shows, rows of two kinds, more
+        removed than was to be expected, and rows that vary less than clean ones can.
         """
-        in_doubt = max(self.spared, self.doubtful, self.divided) > 0.0 or self._surprising
+        in_doubt = max(self.spared, self.doubtful, self.divided) > 0.0
+        in_doubt = in_doubt or self._surprising or self._too_clean
         at_level = self.objective <= self.noise_floor.clean and self.support_level <= 1.0
         return self.noise != "other" and at_level and not in_doubt
 
     @property
     def _surprising(self) -> bool:
         return self.removed > self.expected * (1.0 + 1e-9)
+
+    @property
+    def _too_clean(self) -> bool:
+        """Whether all rows are kept and vary less than clean rows do in 99 of 100 samples.
+
+        As rows do in units of a covariance that was fitted to them, wrong rows included.
+        """
+        least = 2.0 * self.noise_floor.median - self.noise_floor.upper
+        return self.noise == "given" and self.removed == 0.0 and self.objective < least
 
     @property
     def verdict(self) -> str:
@@ -160,6 +170,12 @@ class Certificate:
         if self.noise == "elliptical":
             return self._elliptical_verdict
         if self.objective <= self.noise_floor.clean and self.support_level <= 1.0:
+            if self._too_clean:
+                return (
+                    f"in doubt: at {self.ratio:.2f} times the clean level, less than clean rows "
+                    "vary; a covariance that was fitted to these very rows hides what is wrong "
+                    'with them: pass that of other rows, or covariance="auto"'
+                )
             if self.removed == 0.0:
                 return "clean level reached: nothing had to be removed"
             said = f"clean level reached: {self.removed:.1%} of the weight removed"

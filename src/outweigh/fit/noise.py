@@ -352,17 +352,23 @@ def _spread_rows(rows: Rows, sample_weight: Array, keys: Array, count: int) -> t
     They are evenly spaced in the order of their keys, so whole numbers as weights choose as copies
     of the rows do.
     """
+    places, times = spread_places(sample_weight, keys, count)
+    if places.size == rows.shape[0] and isinstance(rows, ArrayRows):
+        return rows.array, times
+    return rows.take(places), times
+
+
+def spread_places(sample_weight: Array, keys: Array, count: int) -> tuple[Indices, Array]:
+    """Return which rows those are, and how often each counts."""
     total = float(sample_weight.sum())
     if total <= count:
-        if isinstance(rows, ArrayRows):
-            return rows.array, sample_weight
-        return rows.take(np.arange(rows.shape[0])), sample_weight
+        return np.arange(sample_weight.size), sample_weight
     # Huge values make projections infinite; their order among themselves is no matter.
     order = np.argsort(np.nan_to_num(keys, nan=np.inf), kind="stable")
     cumulative = np.cumsum(sample_weight[order])
     places = (np.arange(count) + 0.5) * (total / count)
     chosen, times = np.unique(np.searchsorted(cumulative, places), return_counts=True)
-    return rows.take(order[chosen]), times.astype(np.float64)
+    return order[chosen], times.astype(np.float64)
 
 
 def _centre_and_scales(
@@ -468,12 +474,16 @@ def _whitener(covariance: Array, columns: Indices) -> Array:
 def _pruned_rows(
     squared_distances: Array, radius_sq: float, sample_weight: Array, bound: float
 ) -> Indices:
-    """Return the rows beyond the radius, farthest first, as many as the bound allows."""
+    """Return the rows beyond the radius, farthest first, as many as the bound allows.
+
+    Rounded up to whole rows.
+    """
     beyond = np.flatnonzero(squared_distances > radius_sq)
     order = beyond[np.argsort(-squared_distances[beyond], kind="stable")]
-    # Half a unit in the last place of room: a share given as a decimal fraction is not exact.
-    budget = bound * sample_weight.sum() * (1.0 + 1e-9)
-    allowed = np.cumsum(sample_weight[order]) <= budget
+    # A share of the rows is rarely a whole number of them: the row that is partly in it is, too. A
+    # share given as a decimal fraction is not exact.
+    budget = np.ceil(bound * sample_weight.sum() * (1.0 - 1e-9))
+    allowed = np.cumsum(sample_weight[order]) <= budget * (1.0 + 1e-9)
     # Equal rows go together or not at all, so that whole numbers as weights equal copies.
     distances = squared_distances[order]
     split = distances[~allowed]

@@ -8,15 +8,17 @@ weights found, the road is taken again. What differs between the estimators is a
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cache
 
 import numpy as np
 
 from outweigh.fit.beyond import Beyond, BeyondReader, in_features, level_beside
 from outweigh.fit.certificate import certified
 from outweigh.fit.columns import largest_of
-from outweigh.fit.noise import MAD_ERROR, ROWS_FOR_ORIGIN, Noise, first_look
+from outweigh.fit.law import Law, typical_law
+from outweigh.fit.noise import MAD_ERROR, ROWS_FOR_ORIGIN, Noise, first_look, spread_places
 from outweigh.fit.own_features import component_of_bulk
-from outweigh.fit.posterior import freedom_along, groups_spread
+from outweigh.fit.posterior import groups_spread
 from outweigh.fit.problem import Problem, typical_kurtosis
 from outweigh.fit.readers import (
     DenseReader,
@@ -39,7 +41,7 @@ from outweigh.norms.entrywise import top_k_indices
 from outweigh.objectives import MomentObjective
 from outweigh.optimise import steps_for
 from outweigh.optimise.descent import Callback
-from outweigh.protocols import Array, Status
+from outweigh.protocols import Array, Indices, Status
 from outweigh.samples import Rows
 from outweigh.samples.matrices import as_array
 
@@ -47,6 +49,8 @@ __all__ = ["fit"]
 
 # With fewer rows than this no second moment tells a wrong one from a clean one.
 _FEWEST_ROWS = 10
+# Rows and values that a typical law is read off.
+_LAW_ROWS, _LAW_VALUES = 2000, 1_000_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -190,6 +194,7 @@ class _Attempt:
             typical_kurtosis(noise.samples, noise.untouched),
             noise.samples.n_features,
             settings.tuning,
+            _TypicalLaw(noise),
         )
 
     def solve(self) -> _Solution:
@@ -211,15 +216,16 @@ class _Attempt:
             current, found, components = self._weighed(current, found, components)
         elif not known and found.weights.moved:
             found = self._search(current, share, space, groups=True, earlier=found)
+        if self._reader is None:
+            found = self._further(current, found, space)
         solution = _Solution(self._noise, self._part, current, found, bound, components)
         # In wrong units rows that did not come clean are no better seen on few features.
         if (self._reader is None and self._task.is_sparse) and (
             found.status is Status.REACHED or _better_units(solution, self._settings) is None
         ):
             solution = replace(solution, found=self._on_support(found))
-        if not known:
-            solution = replace(solution, bound=problem.least_bound(solution.found.weights.values))
-        return solution
+        least = problem.least_bound(solution.found.weights.values)
+        return replace(solution, bound=problem.in_whole_rows(bound) if known else least)
 
     def _search(
         self,
@@ -246,9 +252,23 @@ class _Attempt:
             update,
             settings.max_iter,
             group_domain=self._problem.domain(settings.bound) if groups else None,
-            sparse=self._task.is_sparse and not further,
+            sparse=self._task.is_sparse and problem is self._problem,
             callback=self._callback,
         ).run(earlier, further=further)
+
+    def _further(self, problem: Problem, found: Found, space: Workspace) -> Found:
+        """Return what was found after a look at what its groups leave, as long as that is more.
+
+        A descent from the weights of the groups points at the next ones.
+        """
+        while found.weights.groups and found.status is Status.STALLED:
+            more = self._search(
+                problem, self._settings.bound, space, groups=True, earlier=found, further=True
+            )
+            if len(more.weights.groups) == len(found.weights.groups):
+                break
+            found = replace(more, trace=found.trace + more.trace)
+        return found
 
     def _first_components(self) -> Array:
         """Return components of the bulk of the rows, before any weights; none for a mean."""
@@ -283,6 +303,8 @@ class _Attempt:
         assert self._reader is not None
         problem, before = self._problem, found.weights
         domain = problem.domain(self._settings.bound)
+        # Read off rows only where there are any to weigh.
+        law = cache(lambda: problem.law(before.values))
         values, groups, wrong = groups_spread(
             problem.samples,
             domain,
@@ -290,7 +312,7 @@ class _Attempt:
             before.values,
             orthonormal(components),
             self._reader.leading,
-            lambda direction: freedom_along(self._part.lift(direction), problem.kurtosis),
+            lambda direction: law().along(self._part.lift(direction)),
             centred=self._task.centred,
             most=problem.tuning.groups,
         )
@@ -332,6 +354,24 @@ class _Attempt:
             if value > level and found.status is Status.REACHED:
                 found = replace(found, status=Status.STALLED)
         return replace(found, support_level=value / level if level > 0.0 else 0.0)
+
+
+class _TypicalLaw:
+    """The law of a typical feature under given weights, read off some rows."""
+
+    def __init__(self, noise: Noise) -> None:
+        self._noise = noise
+        self._rows: tuple[Indices, Array, Array] | None = None
+
+    def __call__(self, weights: Array) -> Law:
+        noise = self._noise
+        if self._rows is None:
+            count = max(_LAW_ROWS, _LAW_VALUES // noise.samples.n_features)
+            places, times = spread_places(noise.sample_weight, noise.keys, count)
+            rows = noise.standardizer.apply(noise.rows.take(places))
+            self._rows = places, times, rows
+        places, times, rows = self._rows
+        return typical_law(rows, times * weights[places] / noise.sample_weight[places], times)
 
 
 def _beside(problem: Problem, components: Array) -> Problem:
@@ -482,7 +522,7 @@ def _finished(solution: _Solution, task: Task, counts: tuple[int, ...], settings
         found.weights,
         force=part.lift_form(found.weights.force),
         drift=part.lift(found.weights.drift),
-        groups=tuple(group.along(part.lift(group.direction)) for group in found.weights.groups),
+        groups=tuple(group.lifted(part.lift) for group in found.weights.groups),
     )
     score, scores = score_rows(noise, weights)
     if task.n_components and task.is_sparse and not given and settings.bound > 0.0:

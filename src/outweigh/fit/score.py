@@ -11,7 +11,7 @@ from scipy.special import expit, logsumexp
 from outweigh.fit.columns import weighted_quantile
 from outweigh.fit.elliptical import Cloud
 from outweigh.fit.noise import Noise, Standardizer
-from outweigh.fit.posterior import Group
+from outweigh.fit.posterior import Groups
 from outweigh.fit.search import Weights
 from outweigh.forms import Form
 from outweigh.protocols import Array, Samples
@@ -65,7 +65,7 @@ class RowScore:
     drift: Array
     level: float
     total: float
-    groups: tuple[Group, ...]
+    groups: Groups
 
     def __call__(self, X: NDArray[np.floating]) -> Array:
         """Return the score of each row of X, at most 0; lower is less trusted."""
@@ -125,7 +125,7 @@ class RowScore:
             side = np.sign(projected - group.centre)[:, None]
             along = np.maximum(side * to_features(group.direction) * away, 0.0)
             # By how much it speaks against the row, in nats: probabilities are all close to one.
-            odds = np.logaddexp(0.0, logsumexp(group.log_odds(projected), axis=0))
+            odds = np.logaddexp(0.0, logsumexp(group.log_odds(group.seen(samples)), axis=0))
             lost += (odds / np.maximum(along.sum(axis=1), _TINY))[:, None] * along
         # Half of a product of a large and a small deviation is no reason against the small one.
         own = away * away
@@ -145,7 +145,7 @@ class RowScore:
             pushed = samples.quadratic(self.force, self.drift)
             clean = np.ones(samples.n_samples)
             for group in self.groups:
-                clean *= 1.0 - group.wrong(samples.project(group.direction))
+                clean *= 1.0 - group.wrong(group.seen(samples))
             wrong = 1.0 - clean
         lost = wrong + self.total * (pushed - self.level)
         far = samples.squared_distances(self.anchor) if far is None else far

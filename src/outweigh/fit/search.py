@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from outweigh.fit.posterior import Group, groups_apart
+from outweigh.fit.posterior import Groups, groups_apart
 from outweigh.fit.problem import Problem
 from outweigh.fit.workspace import Workspace
 from outweigh.forms import Form
@@ -50,7 +50,7 @@ class Weights:
     force: Form
     drift: Array
     pushed: Array
-    groups: tuple[Group, ...] = ()
+    groups: Groups = ()
     wrong: Array = field(default_factory=lambda: np.zeros(1))
 
     @classmethod
@@ -230,13 +230,14 @@ class Search:
             self._first.values,
             descended.values,
             space.part.lift,
-            problem.kurtosis,
+            problem.law(descended.values),
             sparse=self._sparse,
+            features=space.part.basis is None,
             most=problem.tuning.groups,
         )
         if not groups:
             return descended
-        lifted = tuple(group.along(space.part.lift(group.direction)) for group in groups)
+        lifted = tuple(group.lifted(space.part.lift) for group in groups)
         return replace(
             self._first,
             values=values,
