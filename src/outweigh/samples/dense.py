@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from outweigh.forms import Form
 from outweigh.protocols import Array, Indices, MomentMatrix, Reference, Samples
 from outweigh.samples.matrices import (
+    CHANGE_BELOW,
     AnySamples,
     ArrayMoment,
     Block,
@@ -84,10 +85,8 @@ class DenseSamples(AnySamples):
 
     array: NDArray[np.float64]
     memory_budget: int | None = None
-    _known: SecondMoments = field(default_factory=SecondMoments, init=False, repr=False)
-    _rounded: SecondMoments = field(
-        default_factory=partial(SecondMoments, np.float32), init=False, repr=False
-    )
+    _known: SecondMoments = field(default_factory=SecondMoments, repr=False)
+    _rounded: SecondMoments = field(default_factory=partial(SecondMoments, np.float32), repr=False)
     _mean: list[tuple[Array, Array]] = field(default_factory=list, init=False, repr=False)
 
     @property
@@ -188,12 +187,16 @@ class DenseSamples(AnySamples):
         return np.asarray(self.array.T @ (scale * along))
 
     def _holds(self, n_matrices: int, dtype: type[np.floating]) -> bool:
-        """Whether moment matrices, and the scaled rows they are summed from, fit the budget."""
+        """Whether moment matrices, and the scaled rows they are summed from, fit the budget.
+
+        The first is a sum of all rows, each further one a change by some of them.
+        """
         budget = self.memory_budget
         if budget is None:
             budget = max(_TIMES_X * self.array.nbytes, _ALWAYS)
-        rows = n_matrices * self.n_features + block_rows(self.n_samples, self.n_features)
-        return np.dtype(dtype).itemsize * self.n_features * rows <= budget
+        n, d = self.n_samples, self.n_features
+        rows = max(d + block_rows(n, d), n_matrices * d + block_rows(int(CHANGE_BELOW * n), d))
+        return np.dtype(dtype).itemsize * d * rows <= budget
 
     def _chunks(self, n_values: int = _CHUNK) -> Iterator[slice]:
         """Yield runs of rows of about so many values."""
@@ -297,10 +300,8 @@ class DenseSamples(AnySamples):
 
     def rescaled(self, factor: Array) -> DenseSamples:
         """Return the same rows with every column divided by its factor; what is known stays so."""
-        found = DenseSamples(self.array / factor, self.memory_budget)
-        for ours, theirs in ((self._known, found._known), (self._rounded, found._rounded)):
-            theirs.divide(ours, factor)
-        return found
+        known, rounded = self._known.divided(factor), self._rounded.divided(factor)
+        return DenseSamples(self.array / factor, self.memory_budget, known, rounded)
 
 
 def _rounded_rows(second: NDArray[np.floating], mean: Array | None) -> Iterator[Block]:
@@ -320,7 +321,9 @@ def _tiles(root: NDArray[np.floating]) -> Iterator[Block]:
     for start in range(0, d, _TILE):
         # A copy in order: it is multiplied with every strip to the right of it.
         left = np.array(root[:, start : start + _TILE].T, order="C")
-        for column in range(start, d, _TILE):
+        # NumPy knows a product of an array with its own transpose: half the multiplications.
+        yield start, start, left @ left.T
+        for column in range(start + _TILE, d, _TILE):
             yield start, column, left @ root[:, column : column + _TILE]
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from outweigh.protocols import Array, Indices, MomentMatrix, Reference, Samples
 
 __all__ = [
+    "CHANGE_BELOW",
     "AnySamples",
     "ArrayMoment",
     "Change",
@@ -44,14 +45,12 @@ _ROW_BLOCK = 2048
 _VALUES_IN_CACHE = 1 << 17
 # Below this share of rows with a weight, gathering them costs less than multiplying zeros.
 _GATHER_BELOW = 0.7
-# Beyond this share of rows whose weight changed, starting anew is as cheap as a change.
-_CHANGE_BELOW = 0.5
+CHANGE_BELOW = 0.5
+"""Beyond this share of rows whose weight changed, starting anew is as cheap as a change."""
 # Columns multiplied at once where a second array of the size of the product would be wasteful.
 _TILE = 1024
 # Weights this close, relative to the largest, have the same moments to the last digit.
 _EQUAL = 1e-14
-# Changes after which a sum is made anew, so that their rounding does not pile up.
-_CHANGES_IN_A_ROW = 16
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -297,80 +296,64 @@ def _subtract_reference(
     block[here, places[here]] -= restrict_reference(reference, rows[here])
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Known:
-    """The second moment at some weights, and how many changes it has gone through."""
-
-    weights: Array
-    matrix: Floats
-    changes: int = 0
-
-    def changed_to(self, weights: Array, rows: NDArray[np.float64]) -> _Known | None:
-        """Return the second moment of other weights; None where a new sum costs less.
-
-        Most rows keep a common multiple of their old weight, so
-        M_w = a M_old + sum over the other rows of (w_i - a w_old_i) x_i x_i'.
-        """
-        if self.changes >= _CHANGES_IN_A_ROW:
-            return None
-        factor, moves, moved = change_between(weights, self.weights)
-        if np.count_nonzero(moved) > _CHANGE_BELOW * weights.size:
-            return None
-        matrix = self.matrix * self.matrix.dtype.type(factor)
-        add_moves(matrix, rows, np.where(moved, moves, 0.0))
-        # Rows that count as unmoved are so to 1e-12; what is remembered is what was summed.
-        return _Known(np.where(moved, weights, factor * self.weights), matrix, self.changes + 1)
-
-
 @dataclass(slots=True, eq=False)
 class SecondMoments:
-    """The second moments of the first weights and of the last.
+    """The second moments of the first weights, of which others are a change, and of the last.
 
-    Descents start from the same weights over and over; those after them are close to the last.
     Arrays that are handed out are shared, and never written to.
     """
 
     dtype: type[np.floating] = np.float64
-    _first: _Known | None = None
-    _last: _Known | None = None
+    _first: tuple[Array, Floats] | None = None
+    _last: tuple[Array, Floats] | None = None
 
     def find(self, weights: Array) -> Floats | None:
         """Return X'diag(w)X if it is known."""
-        for known in (self._last, self._first):
-            if known is None:
-                continue
-            if np.abs(weights - known.weights).max() <= _EQUAL * weights.max():
-                return known.matrix
+        for known in (self._first, self._last):
+            if known and np.abs(weights - known[0]).max() <= _EQUAL * weights.max():
+                return known[1]
         return None
 
-    def divide(self, others: SecondMoments, factor: Array) -> None:
-        """Take what is known of the first weights of rows whose columns are now divided."""
-        first = others._first
-        if first is not None:
-            by = factor.astype(self.dtype)
-            self._first = replace(first, matrix=first.matrix / by / by[:, None])
+    def divided(self, factor: Array) -> SecondMoments:
+        """Return what is known of the first weights of rows whose columns are divided."""
+        if self._first is None:
+            return SecondMoments(self.dtype)
+        weights, matrix = self._first
+        by = factor.astype(self.dtype)
+        return SecondMoments(self.dtype, (weights, matrix / by / by[:, None]))
 
-    def get(self, rows: NDArray[np.float64], weights: Array) -> Floats:
+    def get(self, rows: Array, weights: Array) -> Floats:
         """Return X'diag(w)X, and remember it."""
         if 2 * np.count_nonzero(weights) < weights.size:
             # Few rows are summed quickly, and tell little about the weights to come.
             return second_moment(rows, weights, self.dtype)
         found = self.find(weights)
-        if found is not None:
-            return found
-        for known in (self._last, self._first):
-            changed = None if known is None else known.changed_to(weights, rows)
-            if changed is not None:
-                self._last = changed
-                return changed.matrix
-        # What it replaces is let go before the new sum takes its memory.
-        self._last = None
-        new = _Known(weights.copy(), second_moment(rows, weights, self.dtype))
+        if found is None:
+            # What it replaces is let go before the new matrix takes its memory.
+            self._last = None
+            found = self._changed(rows, weights)
+            if found is None:
+                found = second_moment(rows, weights, self.dtype)
+            if self._first is None:
+                self._first = weights.copy(), found
+            else:
+                self._last = weights.copy(), found
+        return found
+
+    def _changed(self, rows: Array, weights: Array) -> Floats | None:
+        """Return what follows from the first; None where a new sum costs less.
+
+        Most rows keep a common multiple of their old weight, so
+        M_w = a M_old + sum over the other rows of (w_i - a w_old_i) x_i x_i'.
+        """
         if self._first is None:
-            self._first = new
-        else:
-            self._last = new
-        return new.matrix
+            return None
+        factor, moves, moved = change_between(weights, self._first[0])
+        if np.count_nonzero(moved) > CHANGE_BELOW * weights.size:
+            return None
+        matrix = self._first[1] * self.dtype(factor)
+        add_moves(matrix, rows, np.where(moved, moves, 0.0))
+        return matrix
 
 
 def block_rows(n: int, d: int) -> int:
