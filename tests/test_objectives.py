@@ -76,8 +76,12 @@ def test_a_survey_names_the_features_that_hold_the_evidence(samples_of: Kind) ->
 def test_clean_data_has_unit_covariance_unless_it_is_said_otherwise(
     samples_of: Kind, X: Array, w: Array
 ) -> None:
-    plain = objectives.MomentObjective(samples_of(X), KyFan(1), centred=True)
-    assert plain.evaluate(w).value == objectives.mean(samples_of(X), 1.0).evaluate(w).value
+    plain, other = (
+        objectives.MomentObjective(samples_of(X), KyFan(1), True, *given) for given in ((), (0.5,))
+    )
+    for objective, reference in ((plain, 1.0), (other, 0.5)):
+        expected = moments.deviation(X, w, centred=True, reference=reference)
+        assert objective.evaluate(w).value == pytest.approx(np.linalg.norm(expected, 2))
 
 
 def test_a_survey_beside_a_direction_keeps_its_features_and_is_blind_to_it(

@@ -13,8 +13,9 @@ from outweigh.norms import KyFan, LargestEntries, RowwiseLargest, VectorLargest
 from outweigh.norms.entrywise import hard_threshold
 from outweigh.objectives import MomentObjective
 from outweigh.optimise.capped_simplex import CappedSimplex
-from outweigh.protocols import Array, Norm
+from outweigh.protocols import Array, MomentMatrix, Norm
 from outweigh.samples import DenseSamples
+from outweigh.samples.matrices import Deflated
 
 __all__ = ["Stability", "rows_in_theory", "stability"]
 
@@ -133,9 +134,9 @@ def stability(
             raise ValueError(f"spike, the nonnegative strength rho, is needed for {problem!r}")
         if not (isinstance(spike, Real) and 0.0 <= spike < math.inf):
             raise ValueError(f"spike must be a finite number of at least 0; got {spike!r}")
-        along = np.outer(direction, direction) / float(direction @ direction)
+        unit = (direction / np.linalg.norm(direction))[:, None]
         norm = LargestEntries(2 * k**2) if problem == "sparse pca" else KyFan(2)
-        objective = MomentObjective(DenseSamples(rows), norm, False, np.eye(d) + spike * along)
+        objective = _Spiked(DenseSamples(rows), norm, False, unit=unit, spike=float(spike))
         delta = moment_deviation = _largest_moment(objective, domain)
         theory = contamination * math.log(1.0 / contamination)
     n_samples = rows_in_theory(d, k if problem.startswith("sparse") else None, theory)
@@ -193,6 +194,19 @@ def _starting_directions(samples: DenseSamples, k: int) -> list[Array]:
     rng = np.random.default_rng(0)
     drawn = [hard_threshold(row, k) for row in rng.standard_normal((_N_STARTS, mean.size))]
     return [mean, -mean, *(row / np.linalg.norm(row) for row in drawn)]
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class _Spiked(MomentObjective):
+    """A norm of the second moments less I and less a spike along a unit vector."""
+
+    unit: Array
+    spike: float
+
+    def moment(self, weights: Array) -> MomentMatrix:
+        """Return T(w) - I - spike v v'."""
+        whole = MomentObjective.moment(self, weights)
+        return Deflated(whole, self.unit, np.array([[self.spike]]))
 
 
 def _largest_moment(objective: MomentObjective, domain: CappedSimplex) -> float:

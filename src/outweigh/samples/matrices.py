@@ -1,6 +1,6 @@
 """Moment matrices: held as an array, or computed on demand where there are too many features.
 
-Both are X'diag(w)X - mu mu' - R for weights w of sum one. See `MomentMatrix` in
+Both are X'diag(w)X - mu mu' - r I for weights w of sum one. See `MomentMatrix` in
 `outweigh.protocols`. Those held are sums of symmetric products over fixed blocks of rows, or follow
 from sums that are remembered.
 """
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from outweigh.protocols import Array, Indices, MomentMatrix, Reference, Samples
+from outweigh.protocols import Array, Indices, MomentMatrix, Samples
 
 __all__ = [
     "CHANGE_BELOW",
@@ -28,7 +28,6 @@ __all__ = [
     "as_array",
     "block_rows",
     "change_between",
-    "restrict_reference",
     "second_moment",
 ]
 
@@ -73,7 +72,7 @@ class ArrayMoment:
 
     @classmethod
     def of(cls, second: Array, source: LazyMoment) -> ArrayMoment:
-        """Return M - mu mu' - R, made of M in place, for the mean and reference of `source`."""
+        """Return M - mu mu' - r I, made of M in place, for the mean and reference of `source`."""
         return cls(_deviation(second, source.mean, source.reference), source)
 
     @property
@@ -107,7 +106,7 @@ class ArrayMoment:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LazyMoment:
-    """X'diag(w)X - mu mu' - R computed on demand; no d x d array in double precision exists.
+    """X'diag(w)X - mu mu' - r I computed on demand; no d x d array in double precision exists.
 
     Parameters
     ----------
@@ -115,7 +114,8 @@ class LazyMoment:
     weights : ndarray of shape (n,)
     mean : ndarray of shape (d,) or None
         Subtracted as mu mu' when given.
-    reference : float or ndarray
+    reference : float
+        The r.
     block_size : int
         Rows of the matrix computed at once.
     rounded : callable, optional
@@ -129,7 +129,7 @@ class LazyMoment:
     source: Samples
     weights: Array
     mean: Array | None
-    reference: Reference
+    reference: float
     block_size: int
     rounded: Callable[[], Iterator[Block]] | None = None
     rounding: float = 0.0
@@ -144,8 +144,9 @@ class LazyMoment:
         """Yield rounded blocks, or exact rows, a pass for each block where they are in chunks."""
         if self.rounded is not None:
             for row, column, block in self.rounded():
-                rows = np.arange(row, row + block.shape[0])
-                _subtract_reference(block, self.reference, rows, column)
+                if column == row or block.shape[1] == self.n_features:
+                    places = np.arange(block.shape[0])
+                    block[places, places + row - column] -= self.reference
                 yield row, column, block
             return
         for start in range(0, self.n_features, self.block_size):
@@ -157,7 +158,7 @@ class LazyMoment:
         block = self.source.moment_rows(self.weights, indices)
         if self.mean is not None:
             block -= np.multiply.outer(self.mean[indices], self.mean)
-        _subtract_reference(block, self.reference, indices)
+        block[np.arange(indices.size), indices] -= self.reference
         return block
 
     def product(self, vectors: Array) -> Array:
@@ -165,22 +166,17 @@ class LazyMoment:
         result = self.source.moment_product(self.weights, vectors)
         if self.mean is not None:
             result = result - np.multiply.outer(self.mean, self.mean @ vectors)
-        if np.ndim(self.reference) == 2:
-            return np.asarray(result - self.reference @ vectors)
-        diagonal = np.broadcast_to(self.reference, (self.n_features,))
-        return np.asarray(result - (diagonal * vectors.T).T)
+        return np.asarray(result - self.reference * vectors)
 
     def restrict(self, indices: Indices) -> Array:
         """Return the block on the named coordinates."""
         block = self.source.moment_block(self.weights, indices)
         mean = None if self.mean is None else self.mean[indices]
-        return _deviation(block, mean, restrict_reference(self.reference, indices))
+        return _deviation(block, mean, self.reference)
 
     def factor(self) -> tuple[Array, float] | None:
         """Return (Y, c) with A = Y'Y - c I and fewer rows in Y than features, if known."""
-        if self.root is None or np.ndim(self.reference) > 0:
-            return None
-        return self.root(), float(self.reference)
+        return None if self.root is None else (self.root(), self.reference)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -244,15 +240,13 @@ class Deflated:
 class AnySamples(Samples):
     """What samples of every kind have in common."""
 
-    def moment(self, weights: Array, *, centred: bool, reference: Reference = 0.0) -> MomentMatrix:
-        """Return S_w - R (centred) or M_w - R, for weights of sum one."""
+    def moment(self, weights: Array, *, centred: bool, reference: float = 0.0) -> MomentMatrix:
+        """Return S_w - r I (centred) or M_w - r I, for weights of sum one."""
         return self.moment_about(weights, self.mean(weights) if centred else None, reference)
 
     @abstractmethod
-    def moment_about(
-        self, weights: Array, mean: Array | None, reference: Reference
-    ) -> MomentMatrix:
-        """Return X'diag(w)X - mu mu' - R, without mu mu' where there is no mean."""
+    def moment_about(self, weights: Array, mean: Array | None, reference: float) -> MomentMatrix:
+        """Return X'diag(w)X - mu mu' - r I, without mu mu' where there is no mean."""
 
     def at_hand(self) -> Samples:
         """Return the same samples in memory: these, unless they are not."""
@@ -264,36 +258,15 @@ def as_array(matrix: MomentMatrix) -> Array:
     return matrix.restrict(np.arange(matrix.n_features))
 
 
-def restrict_reference(reference: Reference, indices: Indices) -> Reference:
-    """Return R restricted to the named coordinates, in the same kind (scalar, diagonal, matrix)."""
-    if np.ndim(reference) == 0:
-        return reference
-    array = np.asarray(reference)
-    return array[indices] if array.ndim == 1 else array[np.ix_(indices, indices)]
-
-
-def _deviation(second: Array, mean: Array | None, reference: Reference) -> Array:
-    """Return M - mu mu' - R, made of M in place."""
+def _deviation(second: Array, mean: Array | None, reference: float) -> Array:
+    """Return M - mu mu' - r I, made of M in place."""
     if mean is not None:
         # Some rows at a time: an outer product as a whole would be another such array.
         for start in range(0, mean.size, _BLOCK_ROWS):
             rows = slice(start, start + _BLOCK_ROWS)
             second[rows] -= mean[rows, None] * mean
-    _subtract_reference(second, reference, np.arange(second.shape[0]))
+    second.flat[:: second.shape[0] + 1] -= reference
     return second
-
-
-def _subtract_reference(
-    block: NDArray[np.floating], reference: Reference, rows: Indices, column: int = 0
-) -> None:
-    """Subtract R from a block of a matrix in place: the named rows, from a column on."""
-    width = block.shape[1]
-    if np.ndim(reference) == 2:
-        block -= np.asarray(reference)[rows, column : column + width].astype(block.dtype)
-        return
-    places = rows - column
-    here = np.flatnonzero((places >= 0) & (places < width))
-    block[here, places[here]] -= restrict_reference(reference, rows[here])
 
 
 @dataclass(slots=True, eq=False)
