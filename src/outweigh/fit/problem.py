@@ -14,8 +14,6 @@ from outweigh.objectives import MomentObjective
 from outweigh.optimise.capped_simplex import CappedSimplex
 from outweigh.protocols import Array, Indices, Norm, Samples
 
-__all__ = ["Problem", "typical_kurtosis"]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Problem:

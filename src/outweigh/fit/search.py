@@ -24,8 +24,6 @@ from outweigh.optimise.capped_simplex import CappedSimplex
 from outweigh.optimise.descent import Callback, Iterate, Result
 from outweigh.protocols import Array, Status, StepRule, Survey, Update
 
-__all__ = ["Found", "Search", "Weights"]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Weights:

@@ -20,17 +20,6 @@ from numpy.typing import NDArray
 from outweigh.forms import Form
 from outweigh.protocols import Array, Indices, Maximum, MomentMatrix, Survey
 
-__all__ = [
-    "LargestEntries",
-    "RowwiseLargest",
-    "VectorLargest",
-    "hard_threshold",
-    "largest_entries",
-    "row_energies",
-    "top_k_indices",
-    "top_k_per_row",
-]
-
 Floats = NDArray[np.floating]
 Blocks = Iterable[tuple[int, int, Floats]]
 """First row, first column and entries, as `MomentMatrix.blocks` yields them."""

@@ -16,17 +16,6 @@ import numpy as np
 from outweigh.optimise.capped_simplex import CappedSimplex
 from outweigh.protocols import Array, Evaluation, Status, StepRule, Update
 
-__all__ = [
-    "SOLVERS",
-    "Backtracking",
-    "Constant",
-    "EntropicMirror",
-    "Polyak",
-    "ProjectedSubgradient",
-    "Subgradient",
-    "steps_for",
-]
-
 SOLVERS = ("polyak", "backtracking", "mirror")
 """The names under which a user chooses how to descend."""
 

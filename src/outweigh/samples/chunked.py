@@ -18,8 +18,6 @@ from outweigh.samples.dense import DenseSamples
 from outweigh.samples.kernels import Loader, Transform
 from outweigh.samples.matrices import AnySamples, ArrayMoment, LazyMoment
 
-__all__ = ["ChunkedSamples"]
-
 # A variance this far below the squared mean is a difference of numbers that agree in six digits.
 _CANCELLED = 1e-6
 _NONE = np.empty(0, dtype=np.intp)

@@ -24,16 +24,6 @@ from outweigh.samples.matrices import (
     second_moment,
 )
 
-__all__ = [
-    "INFINITE",
-    "DenseSamples",
-    "column_energy",
-    "in_memory",
-    "in_span",
-    "median_kurtosis",
-    "some_columns",
-]
-
 _T = TypeVar("_T", bound=np.generic)
 
 INFINITE = 1e100

@@ -16,21 +16,6 @@ from numpy.typing import NDArray
 
 from outweigh.protocols import Array, Indices, MomentMatrix, Samples
 
-__all__ = [
-    "CHANGE_BELOW",
-    "AnySamples",
-    "ArrayMoment",
-    "Change",
-    "Deflated",
-    "LazyMoment",
-    "SecondMoments",
-    "add_moves",
-    "as_array",
-    "block_rows",
-    "change_between",
-    "second_moment",
-]
-
 Floats = NDArray[np.floating]
 Block = tuple[int, int, Floats]
 Change = tuple[float, Array, NDArray[np.bool_]]

@@ -21,8 +21,6 @@ from outweigh.samples.chunks import GATHERED_BYTES
 from outweigh.samples.dense import DenseSamples, median_kurtosis, some_columns
 from outweigh.samples.matrices import AnySamples, ArrayMoment, LazyMoment
 
-__all__ = ["SparseSamples", "dense_budget", "row_slices"]
-
 # Made dense at once: some rows, or some projections of all rows.
 _SLICE_BYTES = 8 * 2**20
 # Dense parts of the data may take a quarter of what all of it would, and at least so many bytes.
