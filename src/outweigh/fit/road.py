@@ -243,7 +243,7 @@ class _Attempt:
         removes too many clean rows to point anywhere; they may remove as much as the bound allows.
         """
         settings, domain = self._settings, self._problem.domain(share)
-        make_rule, update = steps_for(settings.solver, domain, settings.tuning.patience)
+        make_rule, update = steps_for(settings.solver, domain)
         return Search(
             problem,
             domain,

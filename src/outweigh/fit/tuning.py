@@ -58,8 +58,6 @@ class Tuning:
         With fewer features the descent of a mean runs on all of them at once.
     max_rounds
         Full passes that one search may take.
-    patience
-        Steps without progress after which the level that steps aim at moves up.
     units_tolerance
         Units are found again with the weights found where a deviation is off by more than this.
     count_tolerance
@@ -113,7 +111,6 @@ class Tuning:
     clear_evidence: float = _rule(1.5, off=1.0)
     fewest_for_directions: int = _rule(64, off=10**9)
     max_rounds: int = _rule(8, off=100)
-    patience: int = _rule(5, off=10**9)
     units_tolerance: float = _rule(0.03, off=math.inf)
     count_tolerance: float = _rule(0.2, off=0.0)
     attempts: int = _rule(3, off=1)
