@@ -126,7 +126,8 @@ class MomentObjective:
             or (self.removed is not None and samples.remembers_moments)
         ):
             return self.moment(weights)
-        matrix = samples.rounded_moment(weights, centred=self.centred, reference=self.reference)
+        mean = samples.mean(weights) if self.centred else None
+        matrix = samples.rounded_moment(weights, mean, self.reference)
         return matrix if self.removed is None else Deflated.of(matrix, self.removed)
 
     def restrict(self, coordinates: Indices) -> MomentObjective:

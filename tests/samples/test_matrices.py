@@ -40,7 +40,8 @@ def put_together(matrix: MomentMatrix) -> Array:
 
 def rounded(budget: int | None, centred: bool, reference: float) -> MomentMatrix:
     samples = DenseSamples(X, memory_budget=budget)
-    return samples.rounded_moment(WEIGHTS, centred=centred, reference=reference)
+    mean = samples.mean(WEIGHTS) if centred else None
+    return samples.rounded_moment(WEIGHTS, mean, reference)
 
 
 @every_reference
@@ -75,10 +76,10 @@ def test_only_what_fits_the_budget_is_held() -> None:
 @pytest.mark.parametrize("far", [True, False], ids=["far", "near"])
 def test_rounded_blocks_outlive_those_of_other_weights(far: bool) -> None:
     samples = DenseSamples(X)
-    early = samples.rounded_moment(WEIGHTS, centred=True, reference=0.0)
+    early = samples.rounded_moment(WEIGHTS, samples.mean(WEIGHTS), 0.0)
     other = np.where(np.arange(N) == 0, 0.0, WEIGHTS)
     other = np.random.default_rng(5).dirichlet(np.full(N, 5.0)) if far else other / other.sum()
-    late = samples.rounded_moment(other, centred=True, reference=0.0)
+    late = samples.rounded_moment(other, samples.mean(other), 0.0)
     for matrix, weights in ((early, WEIGHTS), (late, other)):
         expected = brute.deviation(X, weights, centred=True, reference=0.0)
         np.testing.assert_allclose(put_together(matrix), expected, atol=1e-5)
@@ -107,7 +108,7 @@ def test_a_deflated_matrix_is_the_formula(budget: int | None, single: bool) -> N
     expected = A - U @ (U.T @ A @ U) @ U.T
     samples = DenseSamples(X, memory_budget=budget)
     if single:
-        whole = samples.rounded_moment(WEIGHTS, centred=True, reference=1.0)
+        whole = samples.rounded_moment(WEIGHTS, samples.mean(WEIGHTS), 1.0)
     else:
         whole = samples.moment(WEIGHTS, centred=True, reference=1.0)
     matrix = Deflated.of(whole, U)

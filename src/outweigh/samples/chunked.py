@@ -16,7 +16,7 @@ from outweigh.samples.chunked_memory import Gathered, MomentMemory, MomentSums, 
 from outweigh.samples.chunks import Chunks, Kernel, Pass, Sums
 from outweigh.samples.dense import DenseSamples
 from outweigh.samples.kernels import Loader, Transform
-from outweigh.samples.matrices import ArrayMoment, LazyMoment
+from outweigh.samples.matrices import AnySamples, ArrayMoment, LazyMoment
 
 # A variance this far below the squared mean is a difference of numbers that agree in six digits.
 _CANCELLED = 1e-6
@@ -24,7 +24,7 @@ _NONE = np.empty(0, dtype=np.intp)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ChunkedSamples:
+class ChunkedSamples(AnySamples):
     """Rows in chunks, seen through passes over them.
 
     A pass brings home more than it was asked for where that costs nothing, and what is at hand is
@@ -71,11 +71,10 @@ class ChunkedSamples:
             return self._sums(weights).first.copy()
         return self._added("a weighted mean", DenseSamples.mean, weights)
 
-    def moment(self, weights: Array, *, centred: bool, reference: float = 0.0) -> MomentMatrix:
+    def moment_about(self, weights: Array, mean: Array | None, reference: float) -> MomentMatrix:
         """Return M_w - mu mu' - r I as an array, or on demand where it does not fit the budget."""
         sums = self._sums(weights)
         size = max(1, self.chunks.budget // (16 * self.n_features))
-        mean = sums.first if centred else None
         lazy = LazyMoment(self, weights, mean, reference, size)
         return lazy if sums.second.ndim == 1 else ArrayMoment.of(sums.second.copy(), lazy)
 

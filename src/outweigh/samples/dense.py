@@ -15,6 +15,7 @@ from outweigh.forms import Form
 from outweigh.protocols import Array, Indices, MomentMatrix, Samples
 from outweigh.samples.matrices import (
     CHANGE_BELOW,
+    AnySamples,
     ArrayMoment,
     Block,
     LazyMoment,
@@ -47,7 +48,7 @@ _SINGLE_ROUNDING = 2.0**-20
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class DenseSamples:
+class DenseSamples(AnySamples):
     """The rows of an (n, d) float64 array, seen through reductions.
 
     Parameters
@@ -88,9 +89,9 @@ class DenseSamples:
         """Return mu_w = X'w."""
         return np.asarray(weights @ self.array)
 
-    def moment(self, weights: Array, *, centred: bool, reference: float = 0.0) -> MomentMatrix:
+    def moment_about(self, weights: Array, mean: Array | None, reference: float) -> MomentMatrix:
         """Return M_w - mu mu' - r I as an array, or on demand where it does not fit the budget."""
-        lazy = self._on_demand(weights, centred, reference)
+        lazy = self._lazy_moment(weights, mean, reference)
         if not self._holds(1, np.float64):
             return lazy
         if self.remembers_moments:
@@ -99,27 +100,26 @@ class DenseSamples:
             found = second_moment(self.array, weights)
         return ArrayMoment.of(np.asarray(found, dtype=np.float64), lazy)
 
-    def rounded_moment(self, weights: Array, *, centred: bool, reference: float) -> MomentMatrix:
+    def rounded_moment(self, weights: Array, mean: Array | None, reference: float) -> MomentMatrix:
         """Return M_w - mu mu' - r I, read as a whole in blocks that are summed in float32.
 
         That takes half the time. Where the moments are known in float64, they are exact all the
         same.
         """
-        lazy = self._on_demand(weights, centred, reference)
+        lazy = self._lazy_moment(weights, mean, reference)
         known = self._known.find(weights)
         if known is not None:
             return ArrayMoment.of(np.array(known, dtype=np.float64), lazy)
         if self._holds(2, np.float32):
             second = self._rounded.get(self.array, weights)
-            rounded, largest = partial(_rounded_rows, second, lazy.mean), np.diagonal(second).max()
+            rounded, largest = partial(_rounded_rows, second, mean), np.diagonal(second).max()
         else:
-            root = self._root(weights, lazy.mean, np.float32)
+            root = self._root(weights, mean, np.float32)
             rounded, largest = partial(_tiles, root), np.einsum("ij,ij->j", root, root).max()
         largest = float(largest) + abs(reference)
         return replace(lazy, rounded=rounded, rounding=_SINGLE_ROUNDING * largest)
 
-    def _on_demand(self, weights: Array, centred: bool, reference: float) -> LazyMoment:
-        mean = self.mean(weights) if centred else None
+    def _lazy_moment(self, weights: Array, mean: Array | None, reference: float) -> LazyMoment:
         root = partial(self._root, weights, mean) if self.n_samples < self.n_features else None
         return LazyMoment(self, weights, mean, reference, _BLOCK_SIZE, root=root)
 
@@ -214,10 +214,6 @@ class DenseSamples:
         """Return the same rows on the named columns, gathered."""
         # Three times as quick as indexing, whose result is in Fortran order.
         return DenseSamples(np.take(self.array, indices, axis=1), self.memory_budget)
-
-    def at_hand(self) -> DenseSamples:
-        """Return these samples: they are in memory."""
-        return self
 
     def without(self, rows: Indices) -> DenseSamples:
         """Return a copy with zeros in some rows."""

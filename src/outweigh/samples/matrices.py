@@ -7,6 +7,7 @@ from sums that are remembered.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -219,6 +220,22 @@ class Deflated:
     def factor(self) -> tuple[Array, float] | None:
         """Return None: what is taken out has no place in a factor."""
         return None
+
+
+class AnySamples(Samples):
+    """What samples of every kind have in common."""
+
+    def moment(self, weights: Array, *, centred: bool, reference: float = 0.0) -> MomentMatrix:
+        """Return S_w - r I (centred) or M_w - r I, for weights of sum one."""
+        return self.moment_about(weights, self.mean(weights) if centred else None, reference)
+
+    @abstractmethod
+    def moment_about(self, weights: Array, mean: Array | None, reference: float) -> MomentMatrix:
+        """Return X'diag(w)X - mu mu' - r I, without mu mu' where there is no mean."""
+
+    def at_hand(self) -> Samples:
+        """Return the same samples in memory: these, unless they are not."""
+        return self
 
 
 def as_array(matrix: MomentMatrix) -> Array:

@@ -19,7 +19,7 @@ from outweigh.forms import Form
 from outweigh.protocols import Array, Indices, MomentMatrix
 from outweigh.samples.chunks import GATHERED_BYTES
 from outweigh.samples.dense import DenseSamples, median_kurtosis, some_columns
-from outweigh.samples.matrices import ArrayMoment, LazyMoment
+from outweigh.samples.matrices import AnySamples, ArrayMoment, LazyMoment
 
 # Made dense at once: some rows, or some projections of all rows.
 _SLICE_BYTES = 8 * 2**20
@@ -36,7 +36,7 @@ _TILE = 512
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class SparseSamples:
+class SparseSamples(AnySamples):
     """The rows of a sparse matrix less a common shift, seen through reductions.
 
     Second moments are summed by sparse products where those are quicker, which is up to a density
@@ -81,10 +81,9 @@ class SparseSamples:
         found = np.asarray(self.matrix.T @ weights)
         return found - self._total(weights) * self.shift if self._is_shifted else found
 
-    def moment(self, weights: Array, *, centred: bool, reference: float = 0.0) -> MomentMatrix:
+    def moment_about(self, weights: Array, mean: Array | None, reference: float) -> MomentMatrix:
         """Return M_w - mu mu' - r I as an array, or on demand where it does not fit the budget."""
         size = max(1, self._budget // (16 * self.n_features))
-        mean = self.mean(weights) if centred else None
         lazy = LazyMoment(self, weights, mean, reference, size)
         if 8 * self.n_features**2 > max(_SMALL_MATRIX, self._budget):
             return lazy
@@ -120,10 +119,6 @@ class SparseSamples:
         if 8 * self.n_samples * indices.size > self._budget:
             return found
         return DenseSamples(found._dense(slice(0, self.n_samples)))
-
-    def at_hand(self) -> SparseSamples:
-        """Return these samples: they are in memory."""
-        return self
 
     def without(self, rows: Indices) -> SparseSamples:
         """Return the samples with zeros in some rows."""
