@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from outweigh.fit.law import GAUSSIAN, Learned, Student, typical_law
+from outweigh.fit.law import GAUSSIAN, Law, Learned, Student, TypicalLaw
 
 Array = NDArray[np.float64]
 N, D = 5000, 20
@@ -30,6 +30,10 @@ LAWS: dict[str, tuple[Callable[[np.random.Generator], Array], Callable[[Array], 
     ),
 }
 GRID = np.linspace(-6.0, 10.0, 3201)
+
+
+def typical_law(rows: Array, weights: Array, counts: Array) -> Law:
+    return TypicalLaw(rows, counts)(weights)
 
 
 def distance(found: Array, expected: Array) -> float:

@@ -44,7 +44,7 @@ from outweigh.fit.elliptical import Cloud
 from outweigh.fit.law import Learned, Student
 from outweigh.fit.marginals import Marginals
 from outweigh.fit.noise import Standardizer
-from outweigh.fit.posterior import Group, Moved
+from outweigh.fit.posterior import Group
 from outweigh.fit.scatter import Scatter
 from outweigh.fit.score import EllipticalScore, RowScore
 from outweigh.forms import Form
@@ -79,7 +79,7 @@ _STATE: dict[type[RobustEstimator], str] = {
 _OPTIONAL = "feature_names_in_:d n_passes_: weights_:n covariance_:dd"
 RECORDS: tuple[Any, ...] = (
     *(Certificate, Moreau, NoiseFloor, Iterate, Form),
-    *(Group, Moved, Student, Learned),
+    *(Group, Student, Learned),
     *(RowScore, DistanceScore, Distances, Apart, Standardizer),
     *(EllipticalScore, Cloud, Marginals, Scatter),
 )

@@ -10,14 +10,15 @@ convolution, and where v is spread over many features it is nearly Gaussian, wha
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import expit, gammaln
 
-from outweigh.fit.columns import column_quantiles
 from outweigh.protocols import Array
 
-__all__ = ["GAUSSIAN", "Law", "Learned", "Student", "typical_law"]
+__all__ = ["GAUSSIAN", "Law", "Learned", "Student", "TypicalLaw"]
 
 # A law is kept at so many points, so many deviations out: the rounding of linear interpolation.
 _POINTS, _REACH = 2048, 16.0
@@ -76,7 +77,7 @@ class Student:
 GAUSSIAN = Student(np.inf)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Learned:
     """A law of mean zero and variance one that was read off rows.
 
@@ -102,75 +103,115 @@ class Learned:
 
     def log_density(self, y: Array, centre: float | Array, spread: float | Array) -> Array:
         """Return the log density at y of the law moved to a centre, multiplied by a spread."""
-        z, known = (y - centre) / spread, self.log_densities
-        place = np.clip((z + _REACH) / _STEP, 0.0, _POINTS - 1.001)
-        lower = place.astype(np.intp)
-        part = place - lower
-        found = known[lower] * (1.0 - part) + known[lower + 1] * part
-        found += (known[1] - known[0]) / _STEP * np.minimum(z - _GRID[0], 0.0)
-        found += (known[-1] - known[-2]) / _STEP * np.maximum(z - _GRID[-1], 0.0)
-        return np.asarray(found - np.log(spread))
+        at_zero, slopes = self._lines
+        z = (y - centre) / spread
+        # Beyond the points the first and the last line go on.
+        line = np.clip(z * (1.0 / _STEP) + _REACH / _STEP, 0.0, _POINTS - 2.0).astype(np.intp)
+        found = slopes[line]
+        found *= z
+        found += at_zero[line]
+        found -= np.log(spread)
+        return np.asarray(found)
 
     def along(self, direction: Array) -> Learned:
         """Return the law of sum_j v_j xi_j for independent xi_j of this law and a unit v."""
-        padded = np.zeros(_FINER * _POINTS)
-        padded[:_POINTS] = np.exp(self.log_densities)
-        # The origin is in the middle of the points.
-        transform = np.fft.rfft(padded) * _STEP * np.exp(1j * _FINE * _REACH)
         v = direction[np.argsort(-np.abs(direction))]
         rest = float(np.sum(v[_LARGEST:] ** 2))
         found = np.exp(-0.5 * _FREQUENCIES**2 * rest).astype(np.complex128)
         for part in v[:_LARGEST][v[:_LARGEST] != 0.0]:
-            at = np.abs(part) * _FREQUENCIES
-            found *= np.interp(at, _FINE, transform.real) + np.sign(part) * 1j * np.interp(
-                at, _FINE, transform.imag
-            )
+            of_part = np.interp(np.abs(part) * _FREQUENCIES, _FINE, self._transform)
+            found *= of_part if part > 0.0 else np.conj(of_part)
         density = np.fft.fftshift(np.fft.irfft(found, _POINTS))
         return _of_density(density, _ROUNDING, _step_along(self.step, direction))
+
+    @cached_property
+    def _lines(self) -> tuple[Array, Array]:
+        """What the lines between the points are at zero, and their slopes."""
+        slopes = np.diff(self.log_densities) / _STEP
+        return self.log_densities[:-1] - slopes * _GRID[:-1], slopes
+
+    @cached_property
+    def _transform(self) -> NDArray[np.complex128]:
+        """The characteristic function at fine frequencies."""
+        padded = np.zeros(_FINER * _POINTS)
+        padded[:_POINTS] = np.exp(self.log_densities)
+        # The origin is in the middle of the points.
+        return np.asarray(np.fft.rfft(padded) * _STEP * np.exp(1j * _FINE * _REACH))
 
 
 Law = Student | Learned
 
 
-def typical_law(rows: Array, weights: Array, counts: Array) -> Law:
-    """Return the law of a typical column, or a Gaussian where rows do not tell it from one.
+class TypicalLaw:
+    """The law of a typical column under given weights of the rows.
 
     Its quantiles are the medians of those of the columns, each in its own units, smoothed by a
     Gaussian of the width 1.06 m^(-1/5) that suits the density of m values best (Silverman 1986),
     or of half the distance between the values of columns that have few.
-    So many rows do not tell a law from a Gaussian whose divergence from it is below log(n)/2n.
 
     Parameters
     ----------
     rows : ndarray of shape (n, d)
-    weights, counts : ndarray of shape (n,)
-        Of the rows, and how many rows each stands for.
+    counts : ndarray of shape (n,)
+        How many rows each stands for.
     """
-    weights = weights / weights.sum()
-    n = 1.0 / float(weights**2 @ (1.0 / counts))
-    # Evenly spaced in log odds: the tails are known as well as the middle.
-    ends = expit(np.linspace(-1.0, 1.0, _LEVELS + 1) * np.log(n))
-    ends[0], ends[-1] = 0.0, 1.0
-    levels, mass = (ends[1:] + ends[:-1]) / 2.0, np.diff(ends)
-    away = rows - weights @ rows
-    deviations = np.sqrt(weights @ np.square(away))
-    away = away[:, deviations > 0.0] / deviations[deviations > 0.0]
-    if n < 2.0 or away.shape[1] == 0:
-        return GAUSSIAN
-    quantiles = np.median(column_quantiles(away, weights, levels.tolist()), axis=1)
-    # Values that no column takes between those that it does are not evidence against a row.
-    middle = (levels > 0.05) & (levels < 0.95)
-    half_gap = 0.5 * float(np.diff(quantiles[middle]).max(initial=0.0))
-    width = 1.06 * (n * away.shape[1]) ** -0.2
-    step = half_gap if half_gap > width else 0.0
-    width = max(width, half_gap)
-    quantiles -= mass @ quantiles
-    quantiles /= np.sqrt(mass @ quantiles**2 + width**2)
-    z = (_GRID[:, None] - quantiles) / width
-    law = _of_density(np.exp(-0.5 * z * z) @ mass, 10.0 / n, step)
-    logs = law.log_densities
-    divergence = _STEP * float(np.exp(logs) @ (logs - GAUSSIAN.log_density(_GRID, 0.0, 1.0)))
-    return Student(np.inf, step) if n * divergence < 0.5 * np.log(n) else law
+
+    def __init__(self, rows: Array, counts: Array) -> None:
+        # In one order for all weights: sorting takes most of the time.
+        columns = np.ascontiguousarray(rows.T)
+        self._order = np.argsort(columns, axis=1, kind="stable")
+        self._ranked = np.take_along_axis(columns, self._order, axis=1)
+        self._counts = counts
+
+    def __call__(self, weights: Array) -> Law:
+        """Return it, or a Gaussian where rows of these weights do not tell it from one.
+
+        So many rows do not tell a law from a Gaussian whose divergence from it is below log(n)/2n.
+        """
+        weights = weights / weights.sum()
+        n = 1.0 / float(weights**2 @ (1.0 / self._counts))
+        # Evenly spaced in log odds: the tails are known as well as the middle.
+        ends = expit(np.linspace(-1.0, 1.0, _LEVELS + 1) * np.log(n))
+        ends[0], ends[-1] = 0.0, 1.0
+        levels, mass = (ends[1:] + ends[:-1]) / 2.0, np.diff(ends)
+        quantiles, n_columns = self._typical_quantiles(weights, levels)
+        if n < 2.0 or n_columns == 0:
+            return GAUSSIAN
+        # Values that no column takes between those that it does are not evidence against a row.
+        middle = (levels > 0.05) & (levels < 0.95)
+        half_gap = 0.5 * float(np.diff(quantiles[middle]).max(initial=0.0))
+        width = 1.06 * (n * n_columns) ** -0.2
+        step = half_gap if half_gap > width else 0.0
+        width = max(width, half_gap)
+        quantiles -= mass @ quantiles
+        quantiles /= np.sqrt(mass @ quantiles**2 + width**2)
+        smooth = np.fft.rfft(_on_grid(quantiles, mass)) * np.exp(-0.5 * (width * _FREQUENCIES) ** 2)
+        law = _of_density(np.fft.irfft(smooth, _POINTS), 10.0 / n, step)
+        logs = law.log_densities
+        divergence = _STEP * float(np.exp(logs) @ (logs - GAUSSIAN.log_density(_GRID, 0.0, 1.0)))
+        return Student(np.inf, step) if n * divergence < 0.5 * np.log(n) else law
+
+    def _typical_quantiles(self, weights: Array, levels: Array) -> tuple[Array, int]:
+        """Return the medians over columns that vary of their quantiles, and how many these are."""
+        found = []
+        for order, values in zip(self._order, self._ranked, strict=True):
+            share = weights[order]
+            mean = float(share @ values)
+            deviation = float(np.sqrt(share @ np.square(values - mean)))
+            if deviation > 0.0:
+                # A share that is reached but for rounding is reached.
+                places = np.searchsorted(np.cumsum(share), levels * (1.0 - 1e-12))
+                found.append((values[np.minimum(places, values.size - 1)] - mean) / deviation)
+        return np.median(found, axis=0) if found else levels, len(found)
+
+
+def _on_grid(values: Array, mass: Array) -> Array:
+    """Return masses at the points, that of each value shared between its two neighbours."""
+    places = np.clip((values + _REACH) / _STEP, 0.0, _POINTS - 1.001)
+    lower = places.astype(np.intp)
+    upper = mass * (places - lower)
+    found = np.bincount(lower, mass - upper, _POINTS)
+    return np.asarray(found + np.bincount(lower + 1, upper, _POINTS))
 
 
 def _step_along(step: float, direction: Array) -> float:

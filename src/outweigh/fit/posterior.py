@@ -30,15 +30,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.optimize import minimize
-from scipy.special import expit, logsumexp
+from scipy.special import expit
 
 from outweigh.fit.columns import weighted_quantile
 from outweigh.fit.law import GAUSSIAN, Law, Learned, Student
 from outweigh.optimise.capped_simplex import CappedSimplex
-from outweigh.protocols import Array, Samples
+from outweigh.protocols import Array, Indices, Samples
 from outweigh.samples.matrices import as_array
 
-__all__ = ["Group", "Groups", "Moved", "groups_apart", "groups_spread", "two_laws"]
+__all__ = ["Group", "Groups", "groups_apart", "groups_spread", "two_laws"]
 
 # Fewer rows have no law of their own.
 _FEWEST = 3.0
@@ -46,9 +46,11 @@ _FEWEST = 3.0
 _MOST_LAWS = 4
 # A law narrower than this share of the spread of all rows is a point.
 _NARROWEST = 0.02
-# Ends of iterations that nothing depends on: changes of probabilities below a thousandth.
-_STEPS, _TURNS, _TOLERANCE = 100, 8, 1e-4
-_BINS = 4096
+# Iterations end where the log likelihood of all rows rises by less than this; one number more must
+# gain log(n)/2. So they end too where they would go round in circles, and carry no rounding on.
+_NATS = 0.01
+_STEPS, _TURNS = 100, 8
+_BINS, _BINS_IN_QUARTILES = 1024, 50
 # Less than a thousandth is as good as nothing, and leaves nearly all rows their weight.
 _NOTHING = 1e-3
 _TINY = 1e-12
@@ -67,6 +69,9 @@ class Group:
         Of the laws of the outliers, and their shares of all rows.
     alike : bool
         Whether outliers are of the law of clean rows, moved; else they are Gaussian.
+    origin : ndarray of shape (d,) or None
+        Where rows are judged in each feature of the direction, the mean of the clean rows; the law
+        is that of a feature. None where they are judged by their projection on the direction.
     """
 
     direction: Array
@@ -77,106 +82,73 @@ class Group:
     spreads: Array
     shares: Array
     alike: bool = False
+    origin: Array | None = None
 
     def seen(self, samples: Samples) -> Array:
-        """Return what rows are judged by: their projections."""
-        return samples.project(self.direction)
+        """Return what rows are judged by: their projections, or features in shape (n, k)."""
+        if self.origin is None:
+            return samples.project(self.direction)
+        return _columns(samples, np.flatnonzero(self.direction))
 
-    def wrong(self, projected: Array) -> Array:
-        """Return how likely each row is to be one of the outliers, from its projection."""
-        odds = logsumexp(self.log_odds(projected), axis=0)
+    def wrong(self, seen: Array) -> Array:
+        """Return how likely each row is to be one of the outliers."""
+        odds = _any(self.log_odds(seen))
         # Where the clean law has the longer tail, rows beyond the outliers would be clean again.
-        for side in (-1.0, 1.0):
+        for side in (-1.0, 1.0) if self.origin is None else ():
             last = float(np.max(side * self.centres))
             if last > side * self.centre:
-                beyond = side * projected > last
-                least = logsumexp(self.log_odds(np.array([side * last])), axis=0)
-                odds = np.where(beyond, np.maximum(odds, least), odds)
+                least = _any(self.log_odds(np.array([side * last])))
+                odds = np.where(side * seen > last, np.maximum(odds, least), odds)
         found = expit(odds)
         return np.where(found < _NOTHING, 0.0, found)
 
-    def log_odds(self, projected: Array) -> Array:
+    def log_odds(self, seen: Array) -> Array:
         """Return the log odds of each law of the outliers against the clean one, shape (m, n)."""
-        clean = self.law.log_density(projected, self.centre, self.spread)
-        law = self.law if self.alike else GAUSSIAN
-        others = law.log_density(projected, self.centres[:, None], self.spreads[:, None])
-        odds = np.log(self.shares) - np.log1p(-self.shares.sum())
-        return np.asarray(others - clean + odds[:, None])
+        return self._odds(seen, self._log_density(self.law, seen, self.centre, self.spread))
 
-    def log_likelihood(self, projected: Array) -> Array:
+    def log_likelihood(self, seen: Array) -> Array:
         """Return the log density of each row under all laws together."""
-        clean = self.law.log_density(projected, self.centre, self.spread)
-        clean += np.log1p(-self.shares.sum())
-        return np.asarray(clean + np.logaddexp(0.0, logsumexp(self.log_odds(projected), axis=0)))
+        return self.judged(seen)[0]
+
+    def judged(self, seen: Array) -> tuple[Array, Array]:
+        """Return that, and how likely rows are to be of each law of the outliers, shape (m, n)."""
+        clean = self._log_density(self.law, seen, self.centre, self.spread)
+        odds = self._odds(seen, clean)
+        gained = np.logaddexp(0.0, _any(odds))
+        chances = np.exp(odds - gained)
+        return clean + np.log1p(-self.shares.sum()) + gained, chances
+
+    def explained(self, seen: Array, base: Array) -> float:
+        """Return the mean log likelihood of rows of these weights over that of the clean law."""
+        gained = np.logaddexp(0.0, _any(self.log_odds(seen)))
+        return float(base @ gained + np.log1p(-self.shares.sum()))
 
     def lifted(self, lift: Callable[[Array], Array]) -> Group:
         """Return the same group in other coordinates."""
-        return replace(self, direction=lift(self.direction))
+        origin = None if self.origin is None else lift(self.origin)
+        return replace(self, direction=lift(self.direction), origin=origin)
 
     def moved(self, direction: Array, by: float) -> Group:
         """Return the same group in coordinates that are larger by a number along its direction."""
         centre, centres = self.centre + by, self.centres + by
         return replace(self, direction=direction, centre=centre, centres=centres)
 
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Moved:
-    r"""Clean rows moved along a direction, told from the others in each of its features.
-
-    Where noise is not Gaussian that tells more than the projection does, and it is the whole
-    posterior: rows weighed by it have all moments of clean rows, not those along the direction
-    alone.
-
-    Attributes
-    ----------
-    direction, origin : ndarray of shape (d,)
-        Of unit length, and the mean of the clean rows.
-    law : Law
-        Of a feature.
-    lengths, spreads, shares : ndarray of shape (m,)
-        How far groups were moved, what their noise was multiplied by, and their shares of all rows.
-    """
-
-    direction: Array
-    origin: Array
-    law: Law
-    lengths: Array
-    spreads: Array
-    shares: Array
-
-    @property
-    def centre(self) -> float:
-        """Of the clean rows along the direction."""
-        return float(self.direction @ self.origin)
-
-    def seen(self, samples: Samples) -> Array:
-        """Return what rows are judged by: the features of the direction, shape (n, k)."""
-        used = np.flatnonzero(self.direction)
-        return samples.columns(used).project(np.eye(used.size))
-
-    def wrong(self, features: Array) -> Array:
-        """Return how likely each row is to be one of the outliers."""
-        found = expit(logsumexp(self.log_odds(features), axis=0))
-        return np.where(found < _NOTHING, 0.0, found)
-
-    def log_odds(self, features: Array) -> Array:
-        """Return the log odds of each law of the outliers against the clean one, shape (m, n)."""
-        used = self.direction != 0.0
-        origin, direction = self.origin[used], self.direction[used]
+    def _odds(self, seen: Array, clean: Array) -> Array:
+        law = self.law if self.alike else GAUSSIAN
         odds = np.log(self.shares) - np.log1p(-self.shares.sum())
-        found = np.repeat(odds[:, None], len(features), axis=1)
-        for x, centre, part in zip(features.T, origin, direction, strict=True):
-            clean = self.law.log_density(x, centre, 1.0)
-            for i, (length, spread) in enumerate(zip(self.lengths, self.spreads, strict=True)):
-                found[i] += self.law.log_density(x, centre + length * part, spread) - clean
-        return found
+        laws = zip(self.centres, self.spreads, odds, strict=True)
+        return np.array([self._log_density(law, seen, c, s) - clean + o for c, s, o in laws])
 
-    def lifted(self, lift: Callable[[Array], Array]) -> Moved:
-        """Return the same group in other coordinates, among which are these."""
-        return replace(self, direction=lift(self.direction), origin=lift(self.origin))
+    def _log_density(self, law: Law, seen: Array, centre: float, spread: float) -> Array:
+        """Return the log density of a law at a centre along the direction."""
+        if self.origin is None:
+            return law.log_density(seen, centre, spread)
+        used = self.direction != 0.0
+        point = self.origin[used] + (centre - self.centre) * self.direction[used]
+        return np.asarray(law.log_density(seen, point, spread).sum(axis=1))
 
 
-Groups = tuple[Group | Moved, ...]
+Groups = tuple[Group, ...]
 
 
 def groups_apart(
@@ -215,7 +187,7 @@ def groups_apart(
     Returns
     -------
     weights : ndarray of shape (n,)
-    groups : tuple of Group or Moved
+    groups : tuple of Group
         Empty if the removed rows point nowhere; the weights are then those given.
     wrong : ndarray of shape (n,)
         How likely each row is to be in one of the groups.
@@ -227,9 +199,6 @@ def groups_apart(
     for _ in range(most):
         base = start * clean
         left = np.clip((removed - start * (1.0 - clean)) / np.where(base > 0, base, 1.0), 0.0, 1.0)
-        # Two digits: the last ones depend on the order of summation, and iterations carry them
-        # on.
-        left = np.round(left, 2)
         found = _group(samples, domain.metric, base / base.sum(), left, law, lift, sparse, features)
         if found is None:
             break
@@ -301,8 +270,7 @@ def groups_spread(
         base = start * clean
         base = base / base.sum()
         wrong = np.clip(removed / np.where(start > 0, start, 1.0), 0.0, 1.0)
-        wrong = np.asarray(np.round(wrong, 2), dtype=np.float64)
-        values, counts, likely = _binned(y, base, wrong)
+        values, counts, likely = _binned(y, base, wrong, _frame(y, base))
         law = law_along(direction)
         group = _maximised(values, counts, n, law, likely[None, :], free=True)
         # Farther out than clean rows: spread about their centre, or gathered beside it.
@@ -337,7 +305,7 @@ def _group(
     lift: Callable[[Array], Array],
     sparse: bool,
     features: bool,
-) -> tuple[Group | Moved, float] | None:
+) -> tuple[Group, float] | None:
     """Return the group that best explains what rows have lost, and what it gains over none.
 
     Outliers may differ in many features, in few of them, or be several groups that differ in one
@@ -357,7 +325,7 @@ def _group(
     def law_along(direction: Array) -> Law:
         return law.along(lift(direction))
 
-    best: tuple[float, Group | Moved, float] | None = None
+    best: tuple[float, Group, float] | None = None
     n = float(metric.sum())
     counts = [*([1] if features else []), *([samples.n_features] if sparse else []), None]
     for count in counts:
@@ -365,16 +333,15 @@ def _group(
         if found is None:
             continue
         group, y, gained = found
-        explained = _explained(group.log_odds(y), group.shares, base)
-        chosen: Group | Moved = group
+        explained = group.explained(y, base)
         if features and isinstance(law, Learned):
-            moved = _moved(samples, base, group, y, law)
+            moved = _in_features(samples, base, n, group, y, law)
             if moved is not None and moved[1] > explained:
-                chosen, explained = moved
+                group, explained = moved
         # A direction of many features explains noise too.
         explained -= _direction_price(lift(group.direction), n) / n
         if best is None or explained > best[0]:
-            best = explained, chosen, gained
+            best = explained, group, gained
     return None if best is None else best[1:]
 
 
@@ -386,29 +353,36 @@ def _along(
     law_along: Callable[[Array], Law],
     most: int | None,
 ) -> tuple[Group, Array, float] | None:
-    """Return a group along at most so many features, the rows there, and what it gains."""
-    n = float(metric.sum())
-    turned = 0
-    while True:
+    """Return a group along at most so many features, the rows there, and what it gains.
+
+    The direction follows the rows taken for outliers, and these the direction, as long as both
+    together explain the rows better.
+    """
+    n, frame, best, reached = float(metric.sum()), None, None, -np.inf
+    for turn in range(_TURNS):
         direction = _direction(samples, metric, base, wrong, most)
         if direction is None:
-            return None
+            break
         y = samples.project(direction)
-        if turned == 0 and most == 1:
+        if turn == 0 and most == 1:
             # Along one feature, rows that differ in others are in the middle.
             mean = float((base * wrong) @ y) / float(base @ wrong)
             wrong = np.where(y > mean, wrong, 0.0)
-        values, counts, likely = _binned(y, base, wrong)
+        frame = _frame(y, base) if frame is None else frame
+        values, counts, likely = _binned(y, base, wrong, frame)
         law = law_along(direction)
         rough = _maximised(values, counts, n, law, likely[None, :], free=False, steps=_TURNS)
         if rough is None:
-            return None
-        before, wrong = wrong, rough.wrong(y)
-        turned += 1
-        still = float(base @ np.abs(wrong - before)) <= _TOLERANCE * float(base @ wrong)
-        if still or turned == _TURNS:
             break
-    group = _laws(values, counts, n, law, rough.wrong(values))
+        explained = rough.explained(values, counts)
+        if n * (explained - reached) <= _NATS:
+            break
+        best, reached = (direction, y, values, counts, law, rough.wrong(values)), explained
+        wrong = rough.wrong(y)
+    if best is None:
+        return None
+    direction, y, values, counts, law, likely = best
+    group = _laws(values, counts, n, law, likely)
     if group is None:
         return None
     gained = n * float(counts @ (group.log_likelihood(values) - _one_law(values, counts, law)))
@@ -447,18 +421,24 @@ def _direction(
     return z_scores / length if length > 0.0 else None
 
 
-def _binned(y: Array, base: Array, wrong: Array) -> tuple[Array, Array, Array]:
-    """Return a grid along a direction, the weight at each point, and how much of it is wrong.
-
-    Points are a hundredth of the distance of the quartiles apart; a law takes no notice of it, and
-    the work no longer grows with the rows.
-    """
+def _frame(y: Array, base: Array) -> tuple[float, float]:
+    """Return the middle of rows along a direction, and a fiftieth of their quartiles' distance."""
     low, middle, high = weighted_quantile(y, base, [0.25, 0.5, 0.75])
     # Where more than half of the rows agree, the deviation of all stands in for their quartiles.
     width = float(high - low) or float(np.sqrt(base @ (y - middle) ** 2)) or 1.0
-    reach = _BINS / 200.0 * width
-    grid = np.linspace(middle - reach, middle + reach, _BINS)
-    places = np.clip((y - grid[0]) / (grid[1] - grid[0]), 0.0, _BINS - 1.0)
+    return float(middle), width / _BINS_IN_QUARTILES
+
+
+def _binned(
+    y: Array, base: Array, wrong: Array, frame: tuple[float, float]
+) -> tuple[Array, Array, Array]:
+    """Return a grid along a direction, the weight at each point, and how much of it is wrong.
+
+    A law takes no notice of it, and the work no longer grows with the rows.
+    """
+    middle, step = frame
+    grid = middle + step * (np.arange(_BINS, dtype=np.float64) - (_BINS - 1) / 2.0)
+    places = np.clip((y - grid[0]) / step, 0.0, _BINS - 1.0)
     # A row is shared between its two neighbours, so that no answer hangs on the last digit.
     lower = np.minimum(places.astype(np.intp), _BINS - 2)
     upper_share = places - lower
@@ -480,42 +460,48 @@ def _laws(y: Array, base: Array, n: float, law: Law, wrong: Array) -> Group | No
     one law more, of the rows that lie farther out than the largest law explains, as long as it
     gains.
     """
-    first = _maximised(y, base, n, law, wrong[None, :], free=False)
-    if first is None or not np.any(first.wrong(y)):
-        return None
 
     def gained(group: Group) -> float:
         return n * float(base @ group.log_likelihood(y)) - _price(group, n)
 
-    group, best, start = first, -np.inf, first.wrong(y)[None, :]
+    group: Group | None = None
+    best, start = -np.inf, wrong[None, :]
     for _ in range(_MOST_LAWS):
-        tried = [_maximised(y, base, n, law, start, free=free) for free in (False, True)]
-        found = max((each for each in tried if each is not None), key=gained, default=None)
+        tied = _maximised(y, base, n, law, start, free=False)
+        if group is None:
+            if tied is None or not np.any(tied.wrong(y)):
+                return None
+            start = tied.wrong(y)[None, :]
+        free = _maximised(y, base, n, law, start, free=True)
+        found = max((each for each in (tied, free) if each is not None), key=gained, default=None)
         if found is None or gained(found) <= best:
             break
         group, best = found, gained(found)
-        parts = _chances(group.log_odds(y))
+        parts = group.judged(y)[1]
         largest = int(np.argmax(group.shares))
         middle, width = group.centres[largest], group.spreads[largest]
         far = np.sign(middle - group.centre) * (y - middle) > width
         start = np.concatenate([parts, np.where(far, parts[largest], 0.0)[None, :]])
         start[largest, far] = 0.0
+    assert group is not None
     # Nearer than that the outliers move the mean by less than the clean rows lost with them do.
     apart = np.abs(group.centres - group.centre) > group.spread
     return group if apart.all() else None
 
 
-def _moved(
-    samples: Samples, base: Array, group: Group, projected: Array, law: Law
-) -> tuple[Moved, float] | None:
-    """Return the group told in each feature, and the log likelihood over that of clean rows.
+def _in_features(
+    samples: Samples, base: Array, n: float, group: Group, projected: Array, law: Law
+) -> tuple[Group, float] | None:
+    """Return the group as clean rows that were moved, told in each feature, and what it explains.
 
-    None where the outliers become the majority.
+    Where noise is not Gaussian that tells more than the projection does, and it is the whole
+    posterior: rows weighed by it have all moments of clean rows, not those along the direction
+    alone. None where the outliers become the majority.
     """
     used = np.flatnonzero(group.direction)
-    x = samples.columns(used).project(np.eye(used.size))
-    wrong = _chances(group.log_odds(projected))
-    for _ in range(_STEPS // 4):
+    x = _columns(samples, used)
+
+    def best(wrong: Array, last: Group | None) -> Group | None:
         shares = np.maximum(wrong @ base, _TINY)
         if shares.sum() >= 0.5:
             return None
@@ -523,28 +509,29 @@ def _moved(
         origin = clean @ x / clean.sum()
         means = (wrong * base) @ x / shares[:, None]
         away = shares @ (means - origin)
-        direction = away / max(float(np.linalg.norm(away)), _TINY)
+        towards = away / max(float(np.linalg.norm(away)), _TINY)
         squares = [np.mean((w * base) @ (x - m) ** 2) for w, m in zip(wrong, means, strict=True)]
         spreads = np.maximum(np.sqrt(np.array(squares) / shares), max(_NARROWEST, law.step))
-        found = Moved(direction, origin, law, (means - origin) @ direction, spreads, shares)
-        odds = found.log_odds(x)
-        before, wrong = wrong, _chances(odds)
-        if float(np.abs(wrong - before).sum(axis=0) @ base) <= _TOLERANCE * float(shares.sum()):
-            break
-    lifted = np.zeros((2, group.direction.size))
-    lifted[:, used] = found.direction, found.origin
-    moved = replace(found, direction=lifted[0], origin=lifted[1])
-    return moved, _explained(odds, shares, base)
+        centre, centres = float(origin @ towards), means @ towards
+        return Group(towards, centre, 1.0, law, centres, spreads, shares, True, origin)
+
+    found = _climbed(best, x, base, n, group.judged(projected)[1], _STEPS // 4)
+    if found is None:
+        return None
+    explained = found.explained(x, base)
+    towards, origin = np.zeros((2, group.direction.size))
+    towards[used], origin[used] = found.direction, found.origin
+    return replace(found, direction=towards, origin=origin), explained
 
 
-def _chances(odds: Array) -> Array:
-    """Return how likely rows are to be of each law, from log odds against the clean one."""
-    return np.asarray(np.exp(odds - np.logaddexp(0.0, logsumexp(odds, axis=0))))
+def _columns(samples: Samples, used: Indices) -> Array:
+    """Return some features of all rows, shape (n, k)."""
+    return samples.columns(used).project(np.eye(used.size))
 
 
-def _explained(odds: Array, shares: Array, base: Array) -> float:
-    """Return the mean log likelihood of a mixture, over that of the clean law."""
-    return float(base @ np.logaddexp(0.0, logsumexp(odds, axis=0)) + np.log1p(-shares.sum()))
+def _any(odds: Array) -> Array:
+    """Return the log odds of any of several laws, from those of each in shape (m, n)."""
+    return np.asarray(odds[0] if len(odds) == 1 else np.logaddexp.reduce(odds, axis=0))
 
 
 def _direction_price(direction: Array, n: float) -> float:
@@ -594,28 +581,57 @@ def _maximised(
     steps : int
     """
     narrowest = max(_NARROWEST * float(np.sqrt(base @ (y - base @ y) ** 2)), law.step)
-    group: Group | None = None
-    steady = np.ones(y.size)
-    for _ in range(steps):
+
+    def best(wrong: Array, last: Group | None) -> Group | None:
         shares = wrong @ base
         if shares.min() * n < _FEWEST or shares.sum() > 0.5:
             return None
         clean = base * (1.0 - wrong.sum(axis=0))
-        centre = float((clean * steady) @ y) / float(clean @ steady)
+        steady = clean if last is None else clean * law.steady((y - last.centre) / last.spread)
+        centre = float(steady @ y) / float(steady.sum())
         centres = (wrong * y) @ base / shares
         spread, spreads = law.unit, np.full(shares.size, law.unit)
         if free:
-            square = float((clean * steady) @ (y - centre) ** 2) / float(clean.sum())
+            square = float(steady @ (y - centre) ** 2) / float(clean.sum())
             squares = (wrong * (y - centres[:, None]) ** 2) @ base / shares
             spread = max(float(np.sqrt(square)), narrowest)
             spreads = np.maximum(np.sqrt(squares), narrowest)
             if spread == 0.0 or not spreads.all():
                 return None
-        group = Group(np.empty(0), centre, spread, law, centres, spreads, shares, not free)
-        steady = law.steady((y - centre) / spread)
-        odds = np.exp(np.clip(group.log_odds(y), -700.0, 700.0))
-        before, wrong = wrong, odds / (1.0 + odds.sum(axis=0))
-        if float(np.abs(wrong - before).sum(axis=0) @ base) <= _TOLERANCE * float(shares.sum()):
+        return Group(np.empty(0), centre, spread, law, centres, spreads, shares, not free)
+
+    return _climbed(best, y, base, n, wrong, steps)
+
+
+def _climbed(
+    best: Callable[[Array, Group | None], Group | None],
+    seen: Array,
+    base: Array,
+    n: float,
+    wrong: Array,
+    steps: int,
+) -> Group | None:
+    """Return the most likely laws by expectation maximisation, or None where a step has none.
+
+    Parameters
+    ----------
+    best : callable
+        From how likely rows are to be of each law, and the laws before, to the next ones.
+    seen, base, n, wrong, steps
+        As for `_maximised`.
+    """
+    group: Group | None = None
+    reached = -np.inf
+    for _ in range(steps):
+        found = best(wrong, group)
+        if found is None:
+            return None
+        likelihood, wrong = found.judged(seen)
+        value = float(base @ likelihood)
+        risen = n * (value - reached)
+        if risen > 0.0:
+            group, reached = found, value
+        if risen <= _NATS:
             break
     return group
 
@@ -657,6 +673,7 @@ def _one_law(y: Array, base: Array, law: Law) -> Array:
             moved = centre + spread * at[0]
             return -float(base @ law.log_density(y, moved, spread * float(np.exp(at[1]))))
 
-        away, wider = minimize(loss, np.zeros(2), method="Nelder-Mead").x
+        # A hundredth of the spread moves the likelihood by the square of that.
+        away, wider = minimize(loss, np.zeros(2), method="Nelder-Mead", tol=1e-2).x
         centre, spread = centre + spread * float(away), spread * float(np.exp(wider))
     return law.log_density(y, centre, spread)

@@ -15,7 +15,7 @@ import numpy as np
 from outweigh.fit.beyond import Beyond, BeyondReader, in_features, level_beside
 from outweigh.fit.certificate import certified
 from outweigh.fit.columns import largest_of
-from outweigh.fit.law import Law, typical_law
+from outweigh.fit.law import Law, TypicalLaw
 from outweigh.fit.noise import MAD_ERROR, ROWS_FOR_ORIGIN, Noise, first_look, spread_places
 from outweigh.fit.own_features import component_of_bulk
 from outweigh.fit.posterior import groups_spread
@@ -194,7 +194,7 @@ class _Attempt:
             typical_kurtosis(noise.samples, noise.untouched),
             noise.samples.n_features,
             settings.tuning,
-            _TypicalLaw(noise),
+            _LawOfRows(noise),
         )
 
     def solve(self) -> _Solution:
@@ -356,22 +356,25 @@ class _Attempt:
         return replace(found, support_level=value / level if level > 0.0 else 0.0)
 
 
-class _TypicalLaw:
-    """The law of a typical feature under given weights, read off some rows."""
+class _LawOfRows:
+    """The law of a typical feature under given weights, read off some rows and features."""
 
     def __init__(self, noise: Noise) -> None:
         self._noise = noise
-        self._rows: tuple[Indices, Array, Array] | None = None
+        self._read: tuple[Indices, Array, TypicalLaw] | None = None
 
     def __call__(self, weights: Array) -> Law:
         noise = self._noise
-        if self._rows is None:
-            count = max(_LAW_ROWS, _LAW_VALUES // noise.samples.n_features)
-            places, times = spread_places(noise.sample_weight, noise.keys, count)
+        if self._read is None:
+            d = noise.samples.n_features
+            places, times = spread_places(
+                noise.sample_weight, noise.keys, max(_LAW_ROWS, _LAW_VALUES // d)
+            )
             rows = noise.standardizer.apply(noise.rows.take(places))
-            self._rows = places, times, rows
-        places, times, rows = self._rows
-        return typical_law(rows, times * weights[places] / noise.sample_weight[places], times)
+            rows = rows[:, :: -(-d * _LAW_ROWS // _LAW_VALUES)]
+            self._read = places, times, TypicalLaw(rows, times)
+        places, times, law = self._read
+        return law(times * weights[places] / noise.sample_weight[places])
 
 
 def _beside(problem: Problem, components: Array) -> Problem:

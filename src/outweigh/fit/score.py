@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, logsumexp
+from scipy.special import expit
 
 from outweigh.fit.columns import weighted_quantile
 from outweigh.fit.elliptical import Cloud
@@ -125,7 +125,8 @@ class RowScore:
             side = np.sign(projected - group.centre)[:, None]
             along = np.maximum(side * to_features(group.direction) * away, 0.0)
             # By how much it speaks against the row, in nats: probabilities are all close to one.
-            odds = np.logaddexp(0.0, logsumexp(group.log_odds(group.seen(samples)), axis=0))
+            seen = group.seen(samples)
+            odds = np.logaddexp(0.0, np.logaddexp.reduce(group.log_odds(seen), axis=0))
             lost += (odds / np.maximum(along.sum(axis=1), _TINY))[:, None] * along
         # Half of a product of a large and a small deviation is no reason against the small one.
         own = away * away
