@@ -159,7 +159,7 @@ class TypicalLaw:
     def __init__(self, rows: Array, counts: Array) -> None:
         # In one order for all weights: sorting takes most of the time.
         columns = np.ascontiguousarray(rows.T)
-        self._order = np.argsort(columns, axis=1, kind="stable")
+        self._order = np.argsort(columns, axis=1)
         self._ranked = np.take_along_axis(columns, self._order, axis=1)
         self._counts = counts
 

@@ -7,6 +7,7 @@ weights found, the road is taken again. What differs between the estimators is a
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
 
@@ -50,7 +51,7 @@ __all__ = ["fit"]
 # With fewer rows than this no second moment tells a wrong one from a clean one.
 _FEWEST_ROWS = 10
 # Rows and values that a typical law is read off.
-_LAW_ROWS, _LAW_VALUES = 2000, 1_000_000
+_LAW_ROWS, _LAW_VALUES = 2000, 400_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -111,9 +112,11 @@ def fit(
     if task.n_components and task.n_nonzero is None and settings.covariance is None:
         noise = _in_units_beside(noise, task, settings)
     counts = _first_counts(noise, task, settings)
+    # Each feature in units of its own, whatever those of an attempt are.
+    law = _LawOfRows(noise)
     risen = False
     for left in reversed(range(settings.tuning.attempts)):
-        solution = _Attempt(noise, task, counts, settings, callback).solve()
+        solution = _Attempt(noise, task, counts, settings, callback, law).solve()
         factor = _better_units(solution, settings)
         counted = _better_counts(solution, task, counts, settings)
         if risen and sum(counted) < sum(counts):
@@ -168,6 +171,8 @@ class _Attempt:
         Nonzero entries of the mean, or of each component; () for all.
     settings : Settings
     callback : callable, optional
+    law : callable
+        From weights to the law of a typical feature under them.
     """
 
     def __init__(
@@ -177,6 +182,7 @@ class _Attempt:
         counts: tuple[int, ...],
         settings: Settings,
         callback: Callback | None,
+        law: Callable[[Array], Law],
     ) -> None:
         self._noise, self._task, self._settings = noise, task, settings
         self._counts, self._callback = counts, callback
@@ -194,7 +200,7 @@ class _Attempt:
             typical_kurtosis(noise.samples, noise.untouched),
             noise.samples.n_features,
             settings.tuning,
-            _LawOfRows(noise),
+            law,
         )
 
     def solve(self) -> _Solution:
@@ -216,14 +222,14 @@ class _Attempt:
             current, found, components = self._weighed(current, found, components)
         elif not known and found.weights.moved:
             found = self._search(current, share, space, groups=True, earlier=found)
-        if self._reader is None:
-            found = self._further(current, found, space)
         solution = _Solution(self._noise, self._part, current, found, bound, components)
-        # In wrong units rows that did not come clean are no better seen on few features.
-        if (self._reader is None and self._task.is_sparse) and (
+        # In wrong units rows that did not come clean are no better seen by another look.
+        if self._reader is None and (
             found.status is Status.REACHED or _better_units(solution, self._settings) is None
         ):
-            solution = replace(solution, found=self._on_support(found))
+            found = self._further(current, found, space)
+            found = self._on_support(found) if self._task.is_sparse else found
+            solution = replace(solution, found=found)
         least = problem.least_bound(solution.found.weights.values)
         return replace(solution, bound=problem.in_whole_rows(bound) if known else least)
 
@@ -470,7 +476,7 @@ def _in_units_beside(noise: Noise, task: Task, settings: Settings) -> Noise:
     Components that are in most columns are in the spread of a typical one. Outliers only add to
     what is left, so units that would be larger are no better.
     """
-    attempt = _Attempt(noise, task, (), settings, None)
+    attempt = _Attempt(noise, task, (), settings, None, _LawOfRows(noise))
     level = attempt.level_beside_first()
     # Noise that is nothing beside the components is not told from rounding.
     off = 1e-6 < level < 1.0 - settings.tuning.units_tolerance
