@@ -136,3 +136,10 @@ def test_columns_of_few_values_are_told_by_where_these_lie_not_by_the_gaps() -> 
 def test_constant_columns_and_single_rows_have_no_law() -> None:
     assert typical_law(np.zeros((50, 3)), np.ones(50), np.ones(50)) == GAUSSIAN
     assert typical_law(np.arange(3.0)[None, :], np.ones(1), np.ones(1)) == GAUSSIAN
+
+
+def test_a_step_is_seen_along_a_direction_until_other_features_blur_it() -> None:
+    law = Student(np.inf, 0.5)
+    assert law.along(np.array([1.0, 0.0])).step == 0.5
+    assert law.along(np.array([0.95, np.sqrt(1.0 - 0.95**2)])).step == pytest.approx(0.475)
+    assert law.along(np.array([0.6, 0.8])).step == 0.0

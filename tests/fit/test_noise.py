@@ -13,7 +13,9 @@ from outweigh.adversaries import INLIERS
 from outweigh.fit.noise import (
     Noise,
     Standardizer,
+    _noise_radius_sq,
     _pruned_rows,
+    _radius_of_bulk_sq,
     _whitener,
     first_look,
     pruning_radius_sq,
@@ -265,3 +267,28 @@ def test_the_whitener_is_the_inverse_root_of_the_correlations() -> None:
     W = _whitener(covariance, np.arange(3))
     np.testing.assert_allclose(W, W.T, atol=1e-12)
     np.testing.assert_allclose(W @ R @ W, np.eye(3), atol=1e-12)
+
+
+def radius_of_bulk(X: Array, bound: float) -> tuple[float, float]:
+    n, d = X.shape
+    likely = _noise_radius_sq(n, d)
+    return _radius_of_bulk_sq((X**2).sum(axis=1), np.ones(n), d, likely, bound), likely
+
+
+def test_widened_rows_that_the_bulk_does_not_reach_are_beyond_its_radius() -> None:
+    X = np.random.default_rng(71).standard_normal((2000, 300))
+    X[:200] *= np.sqrt(2.0)
+    radius, likely = radius_of_bulk(X, 0.2)
+    far = (X**2).sum(axis=1) > radius
+    # Squared distances of 300 +- 24 and 600 +- 49: no chi-squared of the former is beyond 440.
+    assert radius < likely
+    assert far[:200].mean() > 0.99
+    assert far[200:].sum() <= 1
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_clean_rows_with_or_without_tails_are_not_nearer_than_likely(seed: int) -> None:
+    rng = np.random.default_rng([72, seed])
+    for X in (rng.standard_normal((1000, 50)), rng.laplace(0.0, np.sqrt(0.5), (1000, 50))):
+        radius, likely = radius_of_bulk(X, 0.1)
+        assert radius >= likely

@@ -22,6 +22,7 @@ from outweigh.fit.posterior import (
     _laws,
     _maximised,
     groups_apart,
+    groups_in_features,
     groups_spread,
     two_laws,
 )
@@ -419,6 +420,30 @@ def test_moved_rows_in_other_coordinates_are_the_same() -> None:
     lifted = group.lifted(lift)
     np.testing.assert_allclose(lifted.wrong(lifted.seen(DenseSamples(wide))), found, atol=1e-12)
     assert lifted.centre == pytest.approx(group.centre)
+
+
+# Rows that lie together in one feature
+
+
+def test_few_rows_at_one_place_are_found_in_their_feature() -> None:
+    n = 3 * N
+    X = np.random.default_rng(51).standard_normal((n, 10))
+    # A hundredth at three deviations adds 0.08 to a variance that noise makes 0.026 of.
+    X[:30, 4] = 3.0 + np.random.default_rng(52).uniform(-0.1, 0.1, 30)
+    domain = CappedSimplex.from_contamination(n, 0.1)
+    w, groups, wrong = groups_in_features(DenseSamples(X), domain, domain.reference(), np.asarray)
+    assert [np.flatnonzero(group.direction).tolist() for group in groups] == [[4]]
+    assert wrong[:30].mean() > 0.8
+    # In an interval of 0.2 at three deviations there are 0.2 n phi(3) = 2.7 clean rows.
+    assert wrong[30:].sum() < 10.0
+    assert w[:30].sum() < 0.2 * 30 / n
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_clean_gaussian_rows_lie_together_nowhere(seed: int) -> None:
+    X = np.random.default_rng([53, seed]).standard_normal((2 * N, 20))
+    domain = CappedSimplex.from_contamination(2 * N, 0.1)
+    assert groups_in_features(DenseSamples(X), domain, domain.reference(), np.asarray)[1] == ()
 
 
 # Groups that differ in their spread

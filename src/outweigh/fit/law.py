@@ -215,8 +215,13 @@ def _on_grid(values: Array, mass: Array) -> Array:
 
 
 def _step_along(step: float, direction: Array) -> float:
-    """Return the step along a direction: sums of several features take many values."""
-    return step if np.count_nonzero(direction) == 1 else 0.0
+    """Return the step along a unit direction: that of its largest feature, or 0 if others blur it.
+
+    Sums of several features take many values.
+    """
+    largest = float(np.abs(direction).max(initial=0.0))
+    others = float(np.sqrt(max(1.0 - largest**2, 0.0)))
+    return step * largest if others < step * largest else 0.0
 
 
 def _of_density(density: Array, last: float, step: float) -> Learned:

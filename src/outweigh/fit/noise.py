@@ -257,7 +257,7 @@ def first_look(
         # Along components clean rows lie farther out, nobody knows how far.
         radius_sq = pruning_radius_sq(far, sample_weight, columns.size, tuning)
     else:
-        radius_sq = _radius_of_bulk_sq(far, sample_weight, columns.size, likely)
+        radius_sq = _radius_of_bulk_sq(far, sample_weight, columns.size, likely, bound)
     pruned = _pruned_rows(far, radius_sq, sample_weight, bound)
     refuse_huge(np.delete(far, pruned))
     # In units of the noise, where they are at hand, so that no choice of rows depends on the units.
@@ -346,7 +346,7 @@ def _noise_radius_sq(n_samples: float, n_features: int) -> float:
 
 
 def _radius_of_bulk_sq(
-    squared_distances: Array, sample_weight: Array, n_features: int, likely: float
+    squared_distances: Array, sample_weight: Array, n_features: int, likely: float, bound: float
 ) -> float:
     """Return the squared distance beyond which rows are pruned, by how far out the bulk is.
 
@@ -358,12 +358,17 @@ def _radius_of_bulk_sq(
     n = float(sample_weight.sum())
     if float(squared_distances.max()) <= chdtri(n_features, 0.05 / n):
         return likely
-    # Where units are known a Gaussian row has as many degrees of freedom as there could be.
-    law = radial_law(squared_distances, sample_weight, n_features, 1e6, 0.0, shrink=False)
+    # Of all but the rows that may be wrong. In known units a Gaussian row has as many degrees of
+    # freedom as there could be.
+    law = radial_law(squared_distances, sample_weight, n_features, 1e6, bound, shrink=False)
     beyond = law.beyond(0.05 / n)
     far = float(sample_weight[squared_distances > beyond].sum())
     near = float(sample_weight[squared_distances > law.beyond(0.01)].sum()) - far
-    return beyond if far > near else max(likely, beyond)
+    if far <= near:
+        return max(likely, beyond)
+    # Fewer are wrong than might have been: the law of all the others.
+    law = radial_law(squared_distances, sample_weight, n_features, 1e6, far / n, shrink=False)
+    return law.beyond(0.05 / n)
 
 
 def _samples(rows: Rows, standardizer: Standardizer) -> Samples:

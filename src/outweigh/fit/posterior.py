@@ -30,7 +30,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.optimize import minimize
-from scipy.special import expit
+from scipy.special import expit, ndtr
 
 from outweigh.fit.columns import weighted_quantile
 from outweigh.fit.law import GAUSSIAN, Law, Learned, Student
@@ -38,7 +38,7 @@ from outweigh.optimise.capped_simplex import CappedSimplex
 from outweigh.protocols import Array, Indices, Samples
 from outweigh.samples.matrices import as_array
 
-__all__ = ["Group", "Groups", "groups_apart", "groups_spread", "two_laws"]
+__all__ = ["Group", "Groups", "groups_apart", "groups_in_features", "groups_spread", "two_laws"]
 
 # Fewer rows have no law of their own.
 _FEWEST = 3.0
@@ -51,6 +51,8 @@ _NARROWEST = 0.02
 _NATS = 0.01
 _STEPS, _TURNS = 100, 8
 _BINS, _BINS_IN_QUARTILES = 1024, 50
+# Rows are told in at most so many features, which are held for all of them.
+_MOST_FEATURES = 100
 # Less than a thousandth is as good as nothing, and leaves nearly all rows their weight.
 _NOTHING = 1e-3
 _TINY = 1e-12
@@ -210,6 +212,47 @@ def groups_apart(
     return _weighed(domain, start, weights, groups, clean)
 
 
+def groups_in_features(
+    samples: Samples, domain: CappedSimplex, weights: Array, lift: Callable[[Array], Array]
+) -> tuple[Array, Groups, Array]:
+    """Find rows that lie together in single features of Gaussian noise, and weigh rows by them.
+
+    Few rows at one place add less to second moments than noise does. But the density shows them:
+    where more rows lie in an interval than the law of clean rows has there, a group begins.
+
+    Parameters
+    ----------
+    samples : Samples
+        In units of the noise: the features to look at.
+    domain, lift
+        As for `groups_apart`.
+    weights : ndarray of shape (n,)
+        Before the look.
+
+    Returns
+    -------
+    weights, groups, wrong
+        As for `groups_apart`.
+    """
+    n, clean = float(domain.metric.sum()), np.ones(weights.size)
+    groups: Groups = ()
+    for direction in np.eye(samples.n_features):
+        y = samples.project(direction)
+        base = weights * clean / float(weights @ clean)
+        values, counts, _ = _binned(y, base, clean, _frame(y, base))
+        crowded = _crowded(values, counts, n)
+        if crowded is None:
+            continue
+        group = _laws(values, counts, n, GAUSSIAN, crowded)
+        if group is None:
+            continue
+        gained = float(counts @ (group.log_likelihood(values) - _one_law(values, counts, GAUSSIAN)))
+        if n * gained > _price(group, n) + _direction_price(lift(direction), n):
+            groups += (replace(group, direction=direction),)
+            clean *= 1.0 - group.wrong(y)
+    return _weighed(domain, weights, weights, groups, clean)
+
+
 def groups_spread(
     samples: Samples,
     domain: CappedSimplex,
@@ -334,7 +377,8 @@ def _group(
             continue
         group, y, gained = found
         explained = group.explained(y, base)
-        if features and isinstance(law, Learned):
+        told = np.count_nonzero(group.direction) <= _MOST_FEATURES
+        if features and told and isinstance(law, Learned):
             moved = _in_features(samples, base, n, group, y, law)
             if moved is not None and moved[1] > explained:
                 group, explained = moved
@@ -450,6 +494,30 @@ def _binned(
     weight = shared(base)
     filled = weight > 0.0
     return grid[filled], weight[filled], shared(base * wrong)[filled] / weight[filled]
+
+
+def _crowded(y: Array, base: Array, n: float) -> Array | None:
+    r"""Return how likely rows are to be too many in the interval in which this is most evident.
+
+    With the share o of the rows in an interval and e that a Gaussian has there, the evidence is
+    :math:`n (o \log(o/e) - o + e)` nats. None where it is below the price of a law.
+    """
+    mean = float(base @ y)
+    deviation = float(np.sqrt(base @ (y - mean) ** 2))
+    below = np.concatenate([[0.0], np.cumsum(base)])
+    middles = (y[1:] + y[:-1]) / 2.0
+    expected = np.concatenate([[0.0], ndtr((middles - mean) / deviation), [1.0]])
+    best, chances = 0.5 * float(np.log(n)) * 4.0, None
+    width = 1
+    while width <= y.size // 2:
+        o, e = (np.maximum(of[width:] - of[:-width], _TINY) for of in (below, expected))
+        evidence = np.where(o > e, n * (o * np.log(o / e) - o + e), 0.0)
+        place = int(np.argmax(evidence))
+        if evidence[place] > best:
+            best, chances = float(evidence[place]), np.zeros(y.size)
+            chances[place : place + width] = 1.0 - e[place] / o[place]
+        width *= 2
+    return chances
 
 
 def _laws(y: Array, base: Array, n: float, law: Law, wrong: Array) -> Group | None:
@@ -593,8 +661,8 @@ def _maximised(
         spread, spreads = law.unit, np.full(shares.size, law.unit)
         if free:
             square = float(steady @ (y - centre) ** 2) / float(clean.sum())
-            squares = (wrong * (y - centres[:, None]) ** 2) @ base / shares
             spread = max(float(np.sqrt(square)), narrowest)
+            squares = (wrong * (y - centres[:, None]) ** 2) @ base / shares
             spreads = np.maximum(np.sqrt(squares), narrowest)
             if spread == 0.0 or not spreads.all():
                 return None
@@ -669,11 +737,12 @@ def _one_law(y: Array, base: Array, law: Law) -> Array:
     spread = float(np.sqrt(base @ (y - centre) ** 2))
     if isinstance(law, Learned) or np.isfinite(law.freedom):
 
-        def loss(at: Array) -> float:
-            moved = centre + spread * at[0]
-            return -float(base @ law.log_density(y, moved, spread * float(np.exp(at[1]))))
+        def placed(at: Array) -> tuple[float, float]:
+            return centre + spread * float(at[0] - 1.0), spread * float(np.exp(at[1] - 1.0))
 
-        # A hundredth of the spread moves the likelihood by the square of that.
-        away, wider = minimize(loss, np.zeros(2), method="Nelder-Mead", tol=1e-2).x
-        centre, spread = centre + spread * float(away), spread * float(np.exp(wider))
+        def loss(at: Array) -> float:
+            return -float(base @ law.log_density(y, *placed(at)))
+
+        # Its first steps are a twentieth of where it starts.
+        centre, spread = placed(minimize(loss, np.ones(2), method="Nelder-Mead", tol=1e-3).x)
     return law.log_density(y, centre, spread)

@@ -16,10 +16,10 @@ import numpy as np
 from outweigh.fit.beyond import Beyond, BeyondReader, in_features, level_beside
 from outweigh.fit.certificate import certified
 from outweigh.fit.columns import largest_of
-from outweigh.fit.law import Law, TypicalLaw
+from outweigh.fit.law import GAUSSIAN, Law, TypicalLaw
 from outweigh.fit.noise import MAD_ERROR, ROWS_FOR_ORIGIN, Noise, first_look, spread_places
 from outweigh.fit.own_features import component_of_bulk
-from outweigh.fit.posterior import groups_spread
+from outweigh.fit.posterior import groups_in_features, groups_spread
 from outweigh.fit.problem import Problem, typical_kurtosis
 from outweigh.fit.readers import (
     DenseReader,
@@ -42,7 +42,7 @@ from outweigh.norms.entrywise import top_k_indices
 from outweigh.objectives import MomentObjective
 from outweigh.optimise import steps_for
 from outweigh.optimise.descent import Callback
-from outweigh.protocols import Array, Indices, Status
+from outweigh.protocols import Array, Indices, Samples, Status
 from outweigh.samples import Rows
 from outweigh.samples.matrices import as_array
 
@@ -348,10 +348,12 @@ class _Attempt:
         support = top_k_indices(samples.mean(found.weights.values), self._counts[0])
         objective = MomentObjective(samples.columns(support).at_hand(), KyFan(1), True)
         few = replace(self._problem, objective=objective, n_ambient=support.size)
+        part = Part(samples.n_features, columns=support)
+        found = self._in_features(objective.samples, part, found)
         value = objective.verify(found.weights.values).value
         level = few.floor(found.weights.values).clean
         if value > level:
-            space = Everything(few, Part(samples.n_features, columns=support))
+            space = Everything(few, part)
             more = self._search(
                 few, self._settings.bound, space, groups=True, earlier=found, further=True
             )
@@ -360,6 +362,19 @@ class _Attempt:
             if value > level and found.status is Status.REACHED:
                 found = replace(found, status=Status.STALLED)
         return replace(found, support_level=value / level if level > 0.0 else 0.0)
+
+    def _in_features(self, samples: Samples, part: Part, found: Found) -> Found:
+        """Return what was found without rows that lie together in single features of the answer.
+
+        Not where the law of clean rows is learned: what it lacks would be taken for such rows.
+        """
+        problem, before = self._problem, found.weights
+        domain = problem.domain(self._settings.bound)
+        values, groups, wrong = groups_in_features(samples, domain, before.values, part.lift)
+        if not groups or not problem.tuning.groups or problem.law(before.values) != GAUSSIAN:
+            return found
+        lifted = tuple(group.lifted(part.lift) for group in groups)
+        return _seen_by(problem, replace(found, weights=before.by_groups(values, lifted, wrong)))
 
 
 class _LawOfRows:

@@ -115,23 +115,31 @@ class RowScore:
             # Products z'v of whitened rows z = Wy are sums over the features of y times Wv.
             return vectors if whitener is None else whitener @ vectors
 
-        squares = np.maximum(away * to_features(white.T).T - 1.0, 0.0)
-        parts = (_DISTANCE_GAIN / self.radius_sq * expit(by_distance))[:, None] * squares
+        parts = np.maximum(away * to_features(white.T).T - 1.0, 0.0)
+        parts *= (_DISTANCE_GAIN / self.radius_sq * expit(by_distance))[:, None]
         slope = self.force.symmetric_product(self.centre) - self.drift
         force = self.force.symmetric_product(white.T) / 2.0 + slope[:, None]
         lost = self.total * away * to_features(force).T
         for group in self.groups:
             projected = samples.project(group.direction)
             side = np.sign(projected - group.centre)[:, None]
-            along = np.maximum(side * to_features(group.direction) * away, 0.0)
+            along = away * to_features(group.direction)
+            along *= side
+            np.maximum(along, 0.0, out=along)
             # By how much it speaks against the row, in nats: probabilities are all close to one.
             seen = group.seen(samples)
             odds = np.logaddexp(0.0, np.logaddexp.reduce(group.log_odds(seen), axis=0))
-            lost += (odds / np.maximum(along.sum(axis=1), _TINY))[:, None] * along
+            total = along.sum(axis=1)
+            # A row at the centre along the direction has no feature that speaks against it.
+            share = np.divide(odds, total, out=np.zeros_like(odds), where=total > 1e-12)
+            along *= share[:, None]
+            lost += along
         # Half of a product of a large and a small deviation is no reason against the small one.
         own = away * away
         own /= own + _SMALL * own.max(axis=1, initial=_TINY, keepdims=True)
-        parts += (_LOSS_GAIN * expit(by_loss))[:, None] * np.maximum(lost, 0.0) * own
+        own *= np.maximum(lost, 0.0, out=lost)
+        own *= (_LOSS_GAIN * expit(by_loss))[:, None]
+        parts += own
         unexplained = parts.sum(axis=1) <= 0.0
         parts[unexplained] = np.square(away[unexplained]) + _TINY
         return parts, away

@@ -59,6 +59,11 @@ class Weights:
         none = np.zeros(n_features)
         return cls(values, Form.zero(n_features), none, np.zeros(values.size))
 
+    def by_groups(self, values: Array, groups: Groups, wrong: Array) -> Weights:
+        """Return other values, by further groups that rows are likely to be in."""
+        wrong = 1.0 - (1.0 - self.wrong) * (1.0 - wrong)
+        return replace(self, values=values, groups=self.groups + groups, wrong=wrong)
+
     @property
     def moved(self) -> bool:
         """Whether they differ from those before any evidence."""
@@ -238,12 +243,7 @@ class Search:
         if not groups:
             return descended
         lifted = tuple(group.lifted(space.part.lift) for group in groups)
-        return replace(
-            self._first,
-            values=values,
-            groups=self._first.groups + lifted,
-            wrong=1.0 - (1.0 - self._first.wrong) * (1.0 - wrong),
-        )
+        return self._first.by_groups(values, lifted, wrong)
 
     def _level(self, weights: Array) -> NoiseFloor:
         """Return what clean rows score on the workspace."""
