@@ -14,6 +14,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from outweigh import RobustMean, RobustSparseMean
+from outweigh.adversaries import spiked_mixture
 from outweigh.displays import (
     BiplotDisplay,
     ComponentsDisplay,
@@ -141,6 +142,17 @@ def test_the_outlier_map_has_the_cut_offs_of_the_estimator() -> None:
     est = fitted("pca")
     assert shown.score_cutoff == est.score_cutoff_
     assert np.mean(shown.orthogonal_distances[:20] > shown.orthogonal_cutoff) > 0.9
+
+
+def test_the_drawn_cut_offs_part_flagged_rows_from_the_others_though_they_overlap() -> None:
+    sample = spiked_mixture(600, 30, 4, 0.15, random_state=3, outlier_norm="unit")
+    est = RobustPCA().fit(sample.X)
+    shown = OutlierMapDisplay.from_estimator(est, sample.X)
+    beyond = shown.score_distances > shown.score_cutoff
+    beyond |= shown.orthogonal_distances > shown.orthogonal_cutoff
+    flagged = est.predict(sample.X) == -1
+    assert flagged.any()
+    np.testing.assert_array_equal(beyond, flagged)
 
 
 def test_sparse_loadings_are_bars_with_names() -> None:

@@ -100,14 +100,15 @@ class OutlierMapDisplay(Display):
     """Score distance inside the subspace against orthogonal distance from it, with cut-offs.
 
     Where rows are judged in all directions none is away from them, and the score distance is drawn
-    against the number of the row.
+    against the number of the row. A row that is flagged though it is within both cut-offs, as one
+    of a group of outliers that overlaps the others, is drawn beyond the orthogonal one, by as much
+    as its score is below `offset_`.
 
     Parameters
     ----------
     score_distances, orthogonal_distances : ndarray of shape (n,)
     score_cutoff, orthogonal_cutoff : float
-        Where the noise is not white `predict` flags the rows beyond either; else what 0.975 of
-        clean rows do not exceed.
+        Rows of the fit beyond either are flagged, and no others.
     flagged : ndarray of bool, shape (n,)
 
     Attributes
@@ -143,13 +144,13 @@ class OutlierMapDisplay(Display):
         """
         fitted_names(estimator, "components_", _OTHER)
         pca: Any = estimator
-        return cls(
-            np.asarray(pca.score_distances(X)),
-            np.asarray(pca.orthogonal_distances(X)),
-            pca.score_cutoff_,
-            pca.orthogonal_cutoff_,
-            np.asarray(pca.predict(X) == -1),
-        ).plot(ax)
+        inside, beside = np.asarray(pca.score_distances(X)), np.asarray(pca.orthogonal_distances(X))
+        cutoffs = pca.score_cutoff_, pca.orthogonal_cutoff_
+        scores = np.asarray(pca.score_samples(X))
+        flagged = scores < pca.offset_
+        unseen = flagged & (inside <= cutoffs[0]) & (beside <= cutoffs[1])
+        beside[unseen] = cutoffs[1] * np.maximum(scores[unseen] / pca.offset_, 1.0 + 1e-9)
+        return cls(inside, beside, *cutoffs, flagged).plot(ax)
 
     def _draw(self, ax: Any) -> None:
         beside, label = self.orthogonal_distances, "orthogonal distance"

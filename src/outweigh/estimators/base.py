@@ -34,9 +34,13 @@ from outweigh.fit.road import fit
 from outweigh.fit.score import EllipticalScore, RowScore
 from outweigh.fit.task import Settings, Task
 from outweigh.fit.tuning import TUNING, Tuning
+from outweigh.norms import KyFan, LargestEntries, RowwiseLargest
+from outweigh.objectives import MomentObjective
+from outweigh.optimise import CappedSimplex
 from outweigh.optimise.descent import Iterate
-from outweigh.protocols import Array, Indices, Status
+from outweigh.protocols import Array, Indices, Samples, Status
 from outweigh.research.algorithms import fit_paper
+from outweigh.research.moreau import moreau_gradient
 from outweigh.samples import ArrayRows, Rows
 from outweigh.samples.rows import Accepted
 
@@ -81,6 +85,8 @@ class RobustEstimator(Parameters, OutlierMixin, BaseEstimator):
     _incomplete: Indices
     certificate_: Certificate
     _score: RowScore | DistanceScore | EllipticalScore
+    _norm: KyFan | LargestEntries | RowwiseLargest
+    _pruned: Indices
 
     def fit(self, X: ArrayLike, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
         r"""Find weights under which the rows look clean and read the estimate off them.
@@ -197,7 +203,9 @@ class RobustEstimator(Parameters, OutlierMixin, BaseEstimator):
         self.noise_floor_ = certificate.noise_floor.median
         self.n_iter_ = len(found.found.trace)
         self.trace_ = found.found.trace
-        self._score = found.score
+        norm = found.problem.objective.norm
+        assert isinstance(norm, KyFan | LargestEntries | RowwiseLargest)
+        self._score, self._norm, self._pruned = found.score, norm, found.noise.pruned
         self.offset_, self._trusted_from = self._thresholds(found.scores, weight, sample_weight)
         self._set_answer(found)
 
@@ -279,6 +287,52 @@ class RobustEstimator(Parameters, OutlierMixin, BaseEstimator):
         if not isinstance(self._score, RowScore):
             foretold = self._score.foretold(rows)
         return Reasons.among(counted, away, foretold, self._score.standardizer.columns, top)
+
+    def certify(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> Certificate:
+        """Return the certificate with the gradient of the Moreau envelope, which takes longer.
+
+        Of the objective that the weights were searched for; for components, beside them.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The rows the estimator was fitted on.
+        sample_weight : array-like of shape (n_samples,), optional
+            As in `fit`.
+
+        Returns
+        -------
+        Certificate
+            That of the fit where rows are of unknown covariance: no objective was minimised there.
+        """
+        check_is_fitted(self)
+        rows = open_rows(self, X)
+        if rows.shape[0] != self._n_rows:
+            raise ValueError(f"X must hold the {self._n_rows} rows of the fit; got {rows.shape[0]}")
+        given = self._weights_that_count(sample_weight, rows.shape[0])
+        weight = np.ones(rows.shape[0]) if given is None else given
+        searched = self.weights_
+        if self.subsample_ is not None:
+            rows, weight = rows.part(self.subsample_), weight[self.subsample_]
+            searched = self._weights_of_sample
+        if rows.n_passes is not None:
+            # Rows in chunks are checked as they are looked over.
+            rows.overview(np.zeros(rows.shape[1]))
+        if self.certificate_.noise in ("elliptical", "other"):
+            return self.certificate_
+        standardizer, pruned = self._score.standardizer, self._pruned
+        rows, counted = rows.counted(weight)
+        samples = rows.samples(standardizer.view, standardizer.columns.size, standardizer.affine)
+        samples = samples.without(pruned) if pruned.size else samples
+        bound = self.contamination_bound_ + 1e-12 * (pruned.size > 0)
+        domain = CappedSimplex.from_contamination(weight[counted], bound).pruned(pruned)
+        weights = domain.project(searched[counted])
+        moreau = moreau_gradient(self._searched_for(samples), domain, weights)
+        return replace(self.certificate_, moreau=moreau)
+
+    def _searched_for(self, samples: Samples) -> MomentObjective:
+        """Return the objective that the weights were searched for, on rows in their units."""
+        return MomentObjective(samples, self._norm, True)
 
     def report(self, X: ArrayLike, path: str | PathLike[str]) -> str:
         """Write one HTML page about the fit: verdict, pictures, distrusted rows with reasons.

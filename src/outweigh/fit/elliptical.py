@@ -19,7 +19,7 @@ from outweigh.fit.columns import MAD_TO_SD, column_quantiles, weighted_quantile
 from outweigh.fit.groups import price_of_direction, principal_axes, set_apart, valley
 from outweigh.fit.marginals import Marginals, judged_columns, marginals
 from outweigh.fit.posterior import Group, two_laws
-from outweigh.fit.radial import RadialLaw, radial_law, second_group
+from outweigh.fit.radial import RadialLaw, discovered, radial_law, second_group
 from outweigh.fit.scatter import Scatter
 from outweigh.fit.tuning import Tuning
 from outweigh.protocols import Array, Indices
@@ -259,7 +259,9 @@ class _Judge:
         scatter = self.scatter(np.where(inner, clean * self.weight, 0.0))
         squared = scatter.distances(self.Z, inner)
         law = self.law(squared, scatter.count, left, self.share(clean < 0.5, left))
-        return scatter, squared, law.beyond(self.discovered(law, squared[left], self.weight[left]))
+        rate = self.tuning.false_discoveries
+        chance = discovered(law, squared[left], self.weight[left], self.level, rate)
+        return scatter, squared, law.beyond(max(chance, self.parting))
 
     def inner(self, core: Mask, trusted: Mask) -> Mask:
         """Return the rows trusted that are nearest to the core: what others are measured by.
@@ -270,20 +272,6 @@ class _Judge:
         core = core & trusted if np.any(core & trusted) else trusted
         squared = self.scatter(self.weight * core).distances(self.Z, core)
         return self.nearest(squared, trusted, self.tuning.inner * float(self.weight[trusted].sum()))
-
-    def discovered(self, law: RadialLaw, squared: Array, weight: Array) -> float:
-        """Return the probability beyond which clean rows are taken for far ones.
-
-        Where no row is far, none is taken for it in 19 of 20 tables. Where many are, more is known
-        of where they begin: of all that are taken for far a hundredth is expected to be clean
-        (Benjamini and Hochberg, 1995).
-        """
-        chance = law.exceeded(squared)
-        order = np.argsort(chance, kind="stable")
-        levels = np.cumsum(weight[order]) / weight.sum()
-        levels = np.maximum(self.level, self.tuning.false_discoveries * levels)
-        far = np.flatnonzero(chance[order] <= levels)
-        return max(float(levels[far[-1]]) if far.size else self.level, self.parting)
 
     # ---- the core
 

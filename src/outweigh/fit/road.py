@@ -531,9 +531,10 @@ def _finished(solution: _Solution, task: Task, counts: tuple[int, ...], settings
         )
     if given and task.n_components:
         components = in_features(noise, weights.values, components, task, ())
-    return Fit(
-        noise, problem, replace(found, weights=weights), certificate, score, scores, components
-    )
+    removed = problem.objective.removed
+    aside = np.empty((noise.samples.n_features, 0)) if removed is None else part.lift(removed)
+    found = replace(found, weights=weights)
+    return Fit(noise, problem, found, certificate, score, scores, components, aside)
 
 
 def _of_bulk(noise: Noise, weights: Array, components: Array, n_rows: float) -> Array:

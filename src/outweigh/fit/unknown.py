@@ -96,4 +96,5 @@ def fit_elliptical(noise: Noise, task: Task, settings: Settings) -> Fit:
     if not certificate.clean:
         found = replace(found, status=Status.STATIONARY)
         certificate = replace(certificate, status=Status.STATIONARY)
-    return Fit(noise, problem, found, certificate, score, scores, np.empty((d, 0)))
+    none = np.empty((d, 0))
+    return Fit(noise, problem, found, certificate, score, scores, none, none)

@@ -87,7 +87,7 @@ def fit_paper(
         components = reader.plain(as_array(matrix))
     score, scores = score_rows(noise, weights)
     certificate = certified(problem, found, contamination, "white")
-    return Fit(noise, problem, found, certificate, score, scores, components)
+    return Fit(noise, problem, found, certificate, score, scores, components, np.empty((d, 0)))
 
 
 def constant_step(objective: MomentObjective, domain: CappedSimplex, n_steps: int) -> Constant:
