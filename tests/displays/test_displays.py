@@ -144,15 +144,17 @@ def test_the_outlier_map_has_the_cut_offs_of_the_estimator() -> None:
     assert np.mean(shown.orthogonal_distances[:20] > shown.orthogonal_cutoff) > 0.9
 
 
-def test_the_drawn_cut_offs_part_flagged_rows_from_the_others_though_they_overlap() -> None:
+def test_flagged_rows_that_neither_distance_shows_are_ringed_where_they_are() -> None:
     sample = spiked_mixture(600, 30, 4, 0.15, random_state=3, outlier_norm="unit")
     est = RobustPCA().fit(sample.X)
     shown = OutlierMapDisplay.from_estimator(est, sample.X)
-    beyond = shown.score_distances > shown.score_cutoff
-    beyond |= shown.orthogonal_distances > shown.orthogonal_cutoff
+    beside = est.orthogonal_distances(sample.X)
+    beyond = (est.score_distances(sample.X) > est.score_cutoff_) | (beside > est.orthogonal_cutoff_)
     flagged = est.predict(sample.X) == -1
-    assert flagged.any()
-    np.testing.assert_array_equal(beyond, flagged)
+    assert np.all(flagged[beyond])
+    labels = {line.get_label(): line for line in shown.ax_.get_lines()}
+    ringed = labels[f"in an overlapping group ({np.sum(flagged & ~beyond)})"]
+    np.testing.assert_array_equal(ringed.get_ydata(), beside[flagged & ~beyond])
 
 
 def test_sparse_loadings_are_bars_with_names() -> None:

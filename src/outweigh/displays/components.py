@@ -100,15 +100,14 @@ class OutlierMapDisplay(Display):
     """Score distance inside the subspace against orthogonal distance from it, with cut-offs.
 
     Where rows are judged in all directions none is away from them, and the score distance is drawn
-    against the number of the row. A row that is flagged though it is within both cut-offs, as one
-    of a group of outliers that overlaps the others, is drawn beyond the orthogonal one, by as much
-    as its score is below `offset_`.
+    against the number of the row. In white noise a group of outliers may overlap the trusted rows
+    in both distances: rows flagged though they are within both cut-offs are ringed.
 
     Parameters
     ----------
     score_distances, orthogonal_distances : ndarray of shape (n,)
     score_cutoff, orthogonal_cutoff : float
-        Rows of the fit beyond either are flagged, and no others.
+        Rows of the fit beyond either are flagged.
     flagged : ndarray of bool, shape (n,)
 
     Attributes
@@ -144,13 +143,13 @@ class OutlierMapDisplay(Display):
         """
         fitted_names(estimator, "components_", _OTHER)
         pca: Any = estimator
-        inside, beside = np.asarray(pca.score_distances(X)), np.asarray(pca.orthogonal_distances(X))
-        cutoffs = pca.score_cutoff_, pca.orthogonal_cutoff_
-        scores = np.asarray(pca.score_samples(X))
-        flagged = scores < pca.offset_
-        unseen = flagged & (inside <= cutoffs[0]) & (beside <= cutoffs[1])
-        beside[unseen] = cutoffs[1] * np.maximum(scores[unseen] / pca.offset_, 1.0 + 1e-9)
-        return cls(inside, beside, *cutoffs, flagged).plot(ax)
+        return cls(
+            np.asarray(pca.score_distances(X)),
+            np.asarray(pca.orthogonal_distances(X)),
+            pca.score_cutoff_,
+            pca.orthogonal_cutoff_,
+            np.asarray(pca.predict(X) == -1),
+        ).plot(ax)
 
     def _draw(self, ax: Any) -> None:
         beside, label = self.orthogonal_distances, "orthogonal distance"
@@ -160,6 +159,12 @@ class OutlierMapDisplay(Display):
             # From all directions nothing is away: the rows, one above the other, are seen better.
             beside, label = np.arange(beside.size, dtype=np.float64), "row"
         draw_rows(ax, self.score_distances, beside, self.flagged)
+        within = self.flagged & (self.score_distances <= self.score_cutoff)
+        within &= self.orthogonal_distances <= self.orthogonal_cutoff
+        if within.any():
+            ax.plot(self.score_distances[within], beside[within], "o", markersize=7, color=LINE,
+                    fillstyle="none", linewidth=0, markeredgewidth=0.6,
+                    label=f"in an overlapping group ({within.sum()})")  # fmt: skip
         ax.axvline(self.score_cutoff, color=PLAIN, linewidth=0.8, linestyle="--")
         for axis, values in (("x", self.score_distances), ("y", self.orthogonal_distances)):
             typical = float(np.median(values))
