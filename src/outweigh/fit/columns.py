@@ -8,11 +8,21 @@ from scipy.special import ndtri
 
 from outweigh.protocols import Array
 
-__all__ = ["MAD_TO_SD", "RankedColumns", "column_quantiles", "largest_of", "weighted_quantile"]
+__all__ = [
+    "FEW_VALUES",
+    "MAD_TO_SD",
+    "RankedColumns",
+    "column_quantiles",
+    "largest_of",
+    "weighted_quantile",
+]
 
 # Of a Gaussian: one over the upper quartile.
 MAD_TO_SD = 1.4826
 _TINY = 1e-300
+# Four but for rounding: copies of a row equal its weight. A value that fills half of a column
+# leaves it fewer that count.
+FEW_VALUES = 4.0 * (1.0 - 1e-9)
 
 
 class RankedColumns:
@@ -115,8 +125,7 @@ class RankedColumns:
 
     def has_few_values(self) -> NDArray[np.bool_]:
         """Tell which columns have fewer than four values that count."""
-        # Four but for rounding are four: copies of a row equal its weight.
-        return np.asarray(self.values_that_count() < 4.0 * (1.0 - 1e-9))
+        return np.asarray(self.values_that_count() < FEW_VALUES)
 
     def values_that_count(self) -> Array:
         """Return 1 / sum p^2 for each column, p the shares of the rows that have each value."""

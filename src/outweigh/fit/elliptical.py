@@ -15,9 +15,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from outweigh.fit.columns import MAD_TO_SD, column_quantiles, weighted_quantile
+from outweigh.fit.columns import (
+    FEW_VALUES,
+    MAD_TO_SD,
+    RankedColumns,
+    column_quantiles,
+    weighted_quantile,
+)
 from outweigh.fit.groups import price_of_direction, principal_axes, set_apart, valley
-from outweigh.fit.marginals import Marginals, judged_columns, marginals
+from outweigh.fit.marginals import Marginals, marginals
 from outweigh.fit.posterior import Group, two_laws
 from outweigh.fit.radial import RadialLaw, radial_law, second_group
 from outweigh.fit.scatter import Scatter
@@ -135,25 +141,37 @@ def judge_rows(X: Array, sample_weight: Array, bound: float, tuning: Tuning) -> 
         At most this share of the sample weight is distrusted.
     tuning : Tuning
     """
-    columns = judged_columns(X, sample_weight, tuning)
-    everything = np.ones(len(X), dtype=np.bool_)
-    if columns.size == 0:
-        # Groups of few values are no outliers; what is far from all others still is.
-        columns = np.arange(X.shape[1])
-        form = marginals(X, sample_weight, everything, straighten=False)
-        return _Judge(form.apply(X), sample_weight, bound, tuning).judge(columns, form, [])
+    columns, grouped = _judged_columns(X, sample_weight, tuning)
     X = X[:, columns]
+    everything = np.ones(len(X), dtype=np.bool_)
     form = marginals(X, sample_weight, everything, straighten=False)
-    # As many are looked for as there may be at all, however few may be distrusted; none where no
-    # row may be wrong.
-    most = max(bound, tuning.loose_bound) if bound > 0.0 else 0.0
-    apart = set_apart(form.apply(X), sample_weight, most, tuning)
-    # Skewness is read off the bulk alone: a group at one side would look like it.
-    bent = marginals(X, sample_weight, ~np.any(apart, axis=0) if apart else everything)
-    if np.any(bent.g):
-        form = bent
+    apart: list[Mask] = []
+    if grouped and bound > 0.0:
+        # As many are looked for as there may be at all, however few may be distrusted.
+        most = max(bound, tuning.loose_bound)
         apart = set_apart(form.apply(X), sample_weight, most, tuning)
+        # Skewness is read off the bulk alone: a group at one side would look like it.
+        bent = marginals(X, sample_weight, ~np.any(apart, axis=0) if apart else everything)
+        if np.any(bent.g):
+            form = bent
+            apart = set_apart(form.apply(X), sample_weight, most, tuning)
     return _Judge(form.apply(X), sample_weight, bound, tuning).judge(columns, form, apart)
+
+
+def _judged_columns(X: Array, sample_weight: Array, tuning: Tuning) -> tuple[Indices, bool]:
+    """Return the columns that rows are judged by, and whether groups in them are outliers.
+
+    Those of many values. Where fewer than two have many, all that have more than few: groups among
+    those are no outliers, but what is far from all others is.
+    """
+    values = RankedColumns(X, sample_weight).values_that_count()
+    # A short column cannot have many values; the root of its length is enough.
+    many = min(float(tuning.few_values), float(np.sqrt(sample_weight.sum())))
+    for fewest, grouped in ((many, True), (FEW_VALUES, False)):
+        columns = np.flatnonzero(values > fewest)
+        if columns.size >= min(2, values.size):
+            return columns, grouped
+    return np.arange(values.size), False
 
 
 class _Judge:
@@ -191,9 +209,10 @@ class _Judge:
         for _ in range(3):
             scatter, squared, limit = self.limit(clean, core, chance < 0.5)
             new = np.where(squared > limit, 0.0, 1.0 - chance)
-            if self.removed(new) > self.bound or np.array_equal(new < 0.5, clean < 0.5):
-                break
+            settled = np.array_equal(new < 0.5, clean < 0.5)
             clean = new
+            if settled or self.removed(clean) > self.bound:
+                break
         divided = self.removed(clean)
         if divided > self.bound:
             # No minority: nothing tells which rows are the clean ones, and all are kept.

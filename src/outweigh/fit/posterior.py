@@ -527,7 +527,8 @@ def _moved(
         squares = [np.mean((w * base) @ (x - m) ** 2) for w, m in zip(wrong, means, strict=True)]
         spreads = np.maximum(np.sqrt(np.array(squares) / shares), max(_NARROWEST, law.step))
         found = Moved(direction, origin, law, (means - origin) @ direction, spreads, shares)
-        odds = found.log_odds(x)
+        # A column of one value moves nothing.
+        odds = found.log_odds(x[:, direction != 0.0])
         before, wrong = wrong, _chances(odds)
         if float(np.abs(wrong - before).sum(axis=0) @ base) <= _TOLERANCE * float(shares.sum()):
             break

@@ -33,7 +33,7 @@ from outweigh.fit.score import score_rows
 from outweigh.fit.search import Found, Search, Weights
 from outweigh.fit.task import Settings, Task
 from outweigh.fit.tuning import Tuning
-from outweigh.fit.unknown import first_impression, fit_elliptical
+from outweigh.fit.unknown import fit_elliptical, looks_correlated
 from outweigh.fit.volume import fit_by_volume, looks_white
 from outweigh.fit.workspace import Everything, Part, Workspace, coordinates, workspace_for
 from outweigh.norms import KyFan
@@ -103,10 +103,7 @@ def fit(
     if task.n_components and not (settings.is_white or looks_white(noise, task, settings)):
         return fit_by_volume(noise, task, settings)
     may_correlate = settings.find_covariance and not task.n_components
-    cloud, correlated = False, False
-    if may_correlate:
-        cloud, correlated = first_impression(noise, settings.tuning)
-    if correlated:
+    if may_correlate and looks_correlated(noise, settings.tuning):
         return fit_elliptical(noise, task, settings)
     if task.n_components and task.n_nonzero is None and settings.covariance is None:
         noise = _in_units_beside(noise, task, settings)
@@ -124,37 +121,23 @@ def fit(
             break
         counts = counted
         noise = noise if factor is None else noise.rescaled(factor)
-    if may_correlate and not _explained(solution, cloud, settings.tuning):
+    if may_correlate and not _explained(solution.found):
         shaped = fit_elliptical(noise, task, settings)
         unseen = bool(solution.found.weights.groups) and shaped.certificate.apart == 0.0
-        # Rows that form no cloud have a shape only if by it nothing is in doubt.
-        shapeless = not cloud and not shaped.certificate.clean
-        if not shapeless and not (unseen and _nearly_clean(solution, settings.tuning)):
-            grouped = solution.problem.removed(solution.found.weights.values) if unseen else 0.0
-            # Groups that only uncorrelated columns would show are not passed over in silence.
-            return shaped.in_doubt(grouped) if grouped > shaped.certificate.removed else shaped
+        grouped = solution.problem.removed(solution.found.weights.values) if unseen else 0.0
+        # Groups that only uncorrelated columns would show are not passed over in silence.
+        return shaped.in_doubt(grouped) if grouped > shaped.certificate.removed else shaped
     return _finished(solution, task, counts, settings)
 
 
-def _explained(solution: _Solution, cloud: bool, tuning: Tuning) -> bool:
+def _explained(found: Found) -> bool:
     """Tell whether white noise explains the rows, with the outliers that were found in it.
 
     Rows that are left must be clean, and rows that were removed in a group of outliers: those of
-    correlated rows are in none. Where rows form no cloud, whose shape would tell otherwise, what is
-    left need only be nearly clean.
+    correlated rows are in none.
     """
-    if not cloud:
-        return _nearly_clean(solution, tuning)
-    found = solution.found
     grouped = bool(found.weights.groups) or not found.weights.moved
     return grouped and found.status is not Status.STALLED
-
-
-def _nearly_clean(solution: _Solution, tuning: Tuning) -> bool:
-    """Tell whether what is left is not far above the clean level, though it may have stalled."""
-    found = solution.found
-    level = solution.problem.floor(found.weights.values).clean
-    return found.status is not Status.STALLED or found.value <= tuning.correlated * level
 
 
 class _Attempt:
