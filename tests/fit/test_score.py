@@ -11,6 +11,7 @@ from outweigh.fit.law import GAUSSIAN
 from outweigh.fit.marginals import Marginals
 from outweigh.fit.noise import Noise, Standardizer, first_look
 from outweigh.fit.posterior import Group
+from outweigh.fit.reach import Reach
 from outweigh.fit.scatter import Scatter
 from outweigh.fit.score import EllipticalScore, RowScore, score_rows
 from outweigh.fit.search import Weights
@@ -180,7 +181,8 @@ def elliptical(n: int, grouped: bool) -> tuple[EllipticalScore, Array]:
     group = Group(u, 0.0, 1.0, GAUSSIAN, np.array([2.0]), np.array([0.5]), np.array([0.2]))
     standardizer = Standardizer(np.arange(D), np.zeros(D), np.ones(D))
     groups = (group,) if grouped else ()
-    cloud = Cloud(columns, marginals, basis, scatter, 7.0, groups)
+    none = Reach(np.empty(0, dtype=np.intp), np.empty(0), np.empty(0))
+    cloud = Cloud(columns, marginals, basis, scatter, 7.0, groups, none)
     return EllipticalScore(standardizer, cloud), X
 
 

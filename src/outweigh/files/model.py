@@ -45,6 +45,7 @@ from outweigh.fit.law import Learned, Student
 from outweigh.fit.marginals import Marginals
 from outweigh.fit.noise import Standardizer
 from outweigh.fit.posterior import Group, Moved
+from outweigh.fit.reach import Reach
 from outweigh.fit.scatter import Scatter
 from outweigh.fit.score import EllipticalScore, RowScore
 from outweigh.forms import Form
@@ -81,7 +82,7 @@ RECORDS: tuple[Any, ...] = (
     *(Certificate, Moreau, NoiseFloor, Iterate, Form),
     *(Group, Moved, Student, Learned),
     *(RowScore, DistanceScore, Distances, Apart, Standardizer),
-    *(EllipticalScore, Cloud, Marginals, Scatter),
+    *(EllipticalScore, Cloud, Marginals, Scatter, Reach),
 )
 
 

@@ -26,6 +26,7 @@ from outweigh.fit.groups import price_of_direction, principal_axes, set_apart, v
 from outweigh.fit.marginals import Marginals, marginals
 from outweigh.fit.posterior import Group, two_laws
 from outweigh.fit.radial import RadialLaw, radial_law, second_group
+from outweigh.fit.reach import Reach
 from outweigh.fit.scatter import Scatter
 from outweigh.fit.tuning import Tuning
 from outweigh.protocols import Array, Indices
@@ -52,6 +53,8 @@ class Cloud:
     limit : float
         The squared distance beyond which rows are distrusted.
     groups : tuple of Group
+    reach : Reach
+        Of the columns that rows are not judged by otherwise.
     """
 
     columns: Indices
@@ -60,6 +63,7 @@ class Cloud:
     scatter: Scatter
     limit: float
     groups: tuple[Group, ...]
+    reach: Reach
 
     def coordinates(self, X: NDArray[np.floating]) -> tuple[Array, Array]:
         """Return rows of all columns as they are judged, and squared how far outside the span."""
@@ -95,7 +99,8 @@ class Cloud:
         """Return the same cloud of rows `scale` times as large, with columns counted among more."""
         form, unit = self.marginals, scale[self.columns]
         form = replace(form, middle=form.middle * unit, unit=form.unit * unit)
-        return replace(self, columns=columns[self.columns], marginals=form)
+        reach = self.reach.among(columns, scale)
+        return replace(self, columns=columns[self.columns], marginals=form, reach=reach)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -142,6 +147,11 @@ def judge_rows(X: Array, sample_weight: Array, bound: float, tuning: Tuning) -> 
     tuning : Tuning
     """
     columns, grouped = _judged_columns(X, sample_weight, tuning)
+    shaped = columns.size > 0
+    others = np.setdiff1d(np.arange(X.shape[1]), columns)
+    reach = Reach.of(X, sample_weight, others, tuning)
+    beyond = reach.exceeded(X)
+    columns = columns if shaped else others
     X = X[:, columns]
     everything = np.ones(len(X), dtype=np.bool_)
     form = marginals(X, sample_weight, everything, straighten=False)
@@ -155,14 +165,15 @@ def judge_rows(X: Array, sample_weight: Array, bound: float, tuning: Tuning) -> 
         if np.any(bent.g):
             form = bent
             apart = set_apart(form.apply(X), sample_weight, most, tuning)
-    return _Judge(form.apply(X), sample_weight, bound, tuning).judge(columns, form, apart)
+    judge = _Judge(form.apply(X), sample_weight, bound, tuning)
+    return judge.judge(columns, form, apart, shaped, reach, beyond)
 
 
 def _judged_columns(X: Array, sample_weight: Array, tuning: Tuning) -> tuple[Indices, bool]:
     """Return the columns that rows are judged by, and whether groups in them are outliers.
 
-    Those of many values. Where fewer than two have many, all that have more than few: groups among
-    those are no outliers, but what is far from all others is.
+    Those of many values. Where fewer than two have many, all that have more than few, or none:
+    groups among those are no outliers, but what is far from all others is.
     """
     values = RankedColumns(X, sample_weight).values_that_count()
     # A short column cannot have many values; the root of its length is enough.
@@ -171,7 +182,7 @@ def _judged_columns(X: Array, sample_weight: Array, tuning: Tuning) -> tuple[Ind
         columns = np.flatnonzero(values > fewest)
         if columns.size >= min(2, values.size):
             return columns, grouped
-    return np.arange(values.size), False
+    return columns, False
 
 
 class _Judge:
@@ -197,7 +208,15 @@ class _Judge:
             Z = Z @ self.basis.T
         self.Z = Z
 
-    def judge(self, columns: Indices, form: Marginals, apart: list[Mask]) -> Judgement:
+    def judge(
+        self,
+        columns: Indices,
+        form: Marginals,
+        apart: list[Mask],
+        shaped: bool,
+        reach: Reach,
+        beyond: Array,
+    ) -> Judgement:
         together = np.any(apart, axis=0) if apart else np.zeros(len(self.Z), dtype=np.bool_)
         core = self.core(~together)
         far = self.far_rows(core, together)
@@ -214,23 +233,28 @@ class _Judge:
             if settled or self.removed(clean) > self.bound:
                 break
         divided = self.removed(clean)
-        if divided > self.bound:
-            # No minority: nothing tells which rows are the clean ones, and all are kept.
+        if shaped and divided <= self.bound:
+            divided = 0.0
+        else:
+            # No minority, or no shape that tells: nothing says which rows are the clean ones, and
+            # all are kept.
             clean, chance, groups = np.ones(len(self.Z)), np.zeros(len(self.Z)), ()
-            limit = float(squared.max())
+            limit = float(squared[beyond <= 1.0].max(initial=0.0))
+        clean = np.where(beyond > 1.0, 0.0, clean)
         # More than half of the rows may be equal, or all: then there is no distance but zero.
         limit = max(limit, float(np.finfo(np.float64).eps) * max(float(squared.max()), 1.0))
-        severity = np.maximum(squared / limit, 2.0 * chance)
+        severity = np.maximum(np.maximum(squared / limit, beyond), 2.0 * chance)
         wrong = clean < 0.5
         clean = self.at_most(clean, severity)
         return Judgement(
-            Cloud(columns, form, self.basis, scatter, limit, groups),
+            Cloud(columns, form, self.basis, scatter, limit, groups, reach),
             clean,
             np.where(clean < 0.5, np.maximum(severity, 1.0), severity),
-            float(self.weight[(squared > limit) & (chance < 0.5)].sum() / self.n),
+            float(self.weight[(np.maximum(squared / limit, beyond) > 1.0) & (chance < 0.5)].sum())
+            / self.n,
             float(self.weight[chance >= 0.5].sum() / self.n),
             float(self.weight[wrong & (clean >= 0.5)].sum() / self.n),
-            divided if divided > self.bound else 0.0,
+            divided,
         )
 
     def at_most(self, clean: Array, severity: Array) -> Array:

@@ -13,6 +13,7 @@ from outweigh.fit.elliptical import Cloud
 from outweigh.fit.noise import Noise, Standardizer
 from outweigh.fit.posterior import Groups
 from outweigh.fit.search import Weights
+from outweigh.fit.tuning import TUNING
 from outweigh.forms import Form
 from outweigh.protocols import Array, Samples
 from outweigh.samples import DenseSamples
@@ -158,7 +159,7 @@ class EllipticalScore:
     """A score for rows of unknown covariance: minus what speaks most against the row.
 
     Its squared distance in units of the limit, or twice its chance to be of a group that stands
-    apart; below -1 a row is distrusted.
+    apart, or a value in units of its column's reach; below -1 a row is distrusted.
 
     Attributes
     ----------
@@ -174,7 +175,8 @@ class EllipticalScore:
         """Return the score of each row of X, at most 0; lower is less trusted."""
         cloud, (z, outside) = self.cloud, self.cloud.coordinates(X)
         squared = np.square(cloud.scatter.white(z)).sum(axis=1) + outside / cloud.scatter.outside
-        return np.asarray(-np.maximum(squared / cloud.limit, 2.0 * cloud.apart(z)))
+        far = np.maximum(squared / cloud.limit, cloud.reach.exceeded(X))
+        return np.asarray(-np.maximum(far, 2.0 * cloud.apart(z)))
 
     def clean(self, X: NDArray[np.floating]) -> Array:
         """Return the chance of each row to be clean; 0 beyond the limit."""
@@ -198,7 +200,13 @@ class EllipticalScore:
             pulled = np.where(of_group[:, None], toward, pulled)
         if cloud.basis is not None:
             away, pulled = away @ cloud.basis, pulled @ cloud.basis
-        return self._spread(np.maximum(away * pulled, 0.0) + _TINY, 0.0), self._spread(away, 0.0)
+        parts = self._spread(np.maximum(away * pulled, 0.0) + _TINY, 0.0)
+        away, reach = self._spread(away, 0.0), cloud.reach
+        # Units of the limit, as of the other terms; within its reach a value says nothing.
+        beyond, places = reach.parts(X), np.searchsorted(self.standardizer.columns, reach.columns)
+        parts[:, places] = np.where(beyond > 1.0, cloud.limit * beyond, 0.0)
+        away[:, places] = np.sign(X[:, reach.columns] - reach.middle) * TUNING.far * beyond
+        return parts, away
 
     def foretold(self, X: NDArray[np.floating]) -> Array:
         """Return what the other columns of each row foretell of each; NaN of those not judged."""
