@@ -21,6 +21,18 @@ EVERY = (RobustMean, RobustSparseMean, RobustPCA, RobustSparsePCA)
 COMPONENTS = (RobustPCA, RobustSparsePCA)
 
 
+@pytest.mark.parametrize("kind", [RobustMean, RobustPCA, RobustSparsePCA])
+@pytest.mark.parametrize("seed", range(3))
+def test_the_origin_of_whole_numbers_changes_nothing_to_the_last_bit(kind: type, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    X = rng.integers(0, 3, (120, 6)).astype(float)
+    X[:12] += rng.integers(3, 6, 6)
+    shift = rng.integers(-50, 50, 6)
+    here, there = kind().fit(X), kind().fit(X + shift)
+    np.testing.assert_array_equal(there.weights_, here.weights_)
+    np.testing.assert_array_equal(there.score_samples(X + shift), here.score_samples(X))
+
+
 @pytest.mark.parametrize("kind", [RobustMean, RobustSparseMean])
 @pytest.mark.parametrize("share", [0.1, 0.25, 0.4, 0.49])
 @pytest.mark.parametrize("d", [1, 2, 3, 10])

@@ -30,7 +30,7 @@ class RankedColumns:
     >>> import numpy as np
     >>> columns = RankedColumns(np.array([[0.0], [1.0], [3.0], [1e9]]), np.ones(4))
     >>> columns.midmean()
-    array([2.])
+    array([1.])
     >>> columns.quantile(0.5)
     array([1.])
     """
@@ -59,12 +59,12 @@ class RankedColumns:
         return np.take_along_axis(self._ranked, place[:, None], axis=1)[:, 0]
 
     def midmean(self) -> Array:
-        """Return the mean of the middle half of each column.
+        """Return the mean of the middle half of each column, less its median.
 
         As robust as the quartiles, and unlike a median close to the mean also for discrete
         features.
         """
-        upper = self._cumulative
+        median, upper = self.quantile(0.5)[:, None], self._cumulative
         lower = np.concatenate([np.zeros((*upper.shape[:-1], 1)), upper[..., :-1]], axis=-1)
         # A value counts by the part of its ranks that lies in the middle half.
         share = np.minimum(upper, 0.75 * self._total) - np.maximum(lower, 0.25 * self._total)
@@ -72,9 +72,10 @@ class RankedColumns:
         share /= share.sum(axis=-1, keepdims=True)
         if self._equal:
             middle = share > 0
-            # Extreme ranks do not count, and may be infinite.
-            return np.asarray(self._ranked[:, middle] @ share[middle])
-        return np.asarray(np.where(share > 0, self._ranked * share, 0.0).sum(axis=1))
+            return np.asarray((self._ranked[:, middle] - median) @ share[middle])
+        # Extreme ranks do not count, and may be out of range.
+        counted = np.where(share > 0, self._ranked, median) - median
+        return np.asarray((counted * share).sum(axis=1))
 
     def scales(self) -> Array:
         """Return a positive robust scale of each column, consistent for a Gaussian.

@@ -86,9 +86,28 @@ def set_apart(
     return groups
 
 
+def _in_span(rows: Array) -> Array:
+    """Return rows in coordinates of the directions between them, where those are not all.
+
+    Outside these is rounding, which would be whitened to directions of its own. Of each row only
+    the direction from the one nearest to zero counts, not how far it is.
+    """
+    squared = np.einsum("ij,ij->i", rows, rows)
+    from_nearest = rows - rows[np.argmin(squared)]
+    length = np.sqrt(np.einsum("ij,ij->i", from_nearest, from_nearest))
+    # The difference of two rows that are equal but for rounding has no direction.
+    apart = length > 1e-9 * np.sqrt(squared + squared.min())
+    if not apart.any():
+        return rows
+    axes = principal_axes(from_nearest[apart] / length[apart, None], np.ones(apart.sum()))[1]
+    return from_nearest @ axes if axes.shape[1] < rows.shape[1] else rows
+
+
 def _next_group(
     Z: Array, weight: Array, allowed: float, tuning: Tuning
 ) -> NDArray[np.bool_] | None:
+    # Without the groups before, rows may be in a subspace.
+    Z = _in_span(Z)
     n, d = float(weight.sum()), Z.shape[1]
     if n < _ROWS_FOR_SEARCH * d:
         # Too few rows to look for a direction: those of most variance, as they are.

@@ -428,7 +428,8 @@ def _first_counts(noise: Noise, task: Task, settings: Settings) -> tuple[int, ..
         return count_significant(excess, samples, noise.kept, task.n_components, n)
     # The centre before any weights is read off a sample.
     n = min(float(noise.sample_weight.sum()), float(ROWS_FOR_ORIGIN))
-    rough = noise.centre / noise.standardizer.scale
+    rough = noise.standardizer.origin + noise.centre
+    rough /= noise.standardizer.scale
     return (max(1, min(count_entries(rough, n), rough.size // 4)),)
 
 

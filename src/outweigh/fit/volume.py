@@ -75,8 +75,7 @@ def fit_by_volume(noise: Noise, task: Task, settings: Settings) -> Fit:
     objective = MomentObjective(samples, KyFan(r), centred, 0.0)
     problem = Problem(objective, noise.sample_weight, noise.pruned, 3.0, samples.n_features, tuning)
     known = settings.contamination is not None
-    pruned_share = problem.removed(problem.untouched)
-    bound = settings.bound if known else max(tuning.volume_bound, pruned_share)
+    bound = problem.in_whole_rows(settings.bound if known else tuning.volume_bound)
     values, vectors = leading_directions(samples, problem.untouched, centred)
     q = n_leading(float(noise.kept.sum()), values, tuning)
     start, apart = _without_apart(problem, vectors[:, :q], settings.bound)
