@@ -56,7 +56,34 @@ _MUCH = 0.5
 
 
 class RobustEstimator(Parameters, OutlierMixin, BaseEstimator):
-    """Base of the four estimators; not for direct use."""
+    """Base of the four estimators; not for direct use.
+
+    Attributes
+    ----------
+    weights_ : ndarray of shape (n_samples,)
+        The weight of each row. After a fit of Dask rows on a sample a dask array, chunked like
+        them and not yet computed.
+    subsample_ : ndarray of int or None
+        The rows that weights were searched on; None for all of them.
+    contamination_ : float
+        The share of the sample weight removed: total variation of `weights_` from uniform.
+    contamination_bound_ : float
+        The share that could have been removed.
+    scale_ : ndarray of shape (n_features,)
+        The noise that each feature was divided by.
+    objective_, noise_floor_ : float
+        The objective at the weights, and the median level of clean data.
+    certificate_ : Certificate
+        How good the weights are; ``str(est.certificate_)`` is a verdict for a person.
+    n_iter_ : int
+    n_passes_ : int
+        Passes made over data in chunks; only set for such data.
+    trace_ : tuple of Iterate
+    offset_ : float
+        ``predict`` flags rows whose score is below it.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features,)
+    """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = COMMON
 
