@@ -38,7 +38,7 @@ def test_entries_of_a_base_are_filled_in_one_by_one_and_in_a_row() -> None:
 
     @documented
     class Derived(Base):
-        """{{a}}|{{b ... d}}"""  # noqa: D415
+        """{{a}}|{{b ... d}}"""
 
     assert Derived.__doc__ == (
         "a : int\n        The first.|b, c : float\n    d : str\n        The last,\n"
@@ -51,4 +51,4 @@ def test_a_name_that_no_base_documents_is_an_error() -> None:
 
         @documented
         class Derived:
-            """{{nothing}}"""  # noqa: D415
+            """{{nothing}}"""
