@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,15 +70,44 @@ class Table:
         return not isinstance(self.values, np.ndarray)
 
 
-class Wanted(NamedTuple):
-    """What of a file is asked for; see `read_table`."""
+@dataclass(frozen=True, kw_only=True)
+class Wanted:
+    """What of a file is asked for, and how it is written, where that is not to be recognised.
 
-    columns: Sequence[str] | None
-    id_column: str | None
-    missing: str | None
-    min_rows: int
+    Parameters
+    ----------
+    columns : sequence of str, optional
+        The columns to use; all numeric ones by default. Patterns such as "gene_*" are names of all
+        columns that match.
+    id_column : str, optional
+        The column that names the rows. By default a first column of distinct values is taken that
+        is called id or index, or whose values are all words.
+    missing : {"drop", "median"} or None, default=None
+        None refuses rows with missing or infinite values, "drop" leaves them out, "median" returns
+        them with NaN, for an estimator with this parameter to fill in.
+    delimiter : str, optional
+        Between the cells of a text file; a tab, semicolon, bar or comma is recognised.
+    decimal : {".", ","}, optional
+        In the numbers of a text file; recognised by default.
+    encoding : str, optional
+        Of a text file; UTF-8 and UTF-16 are recognised, and what is neither is read as Latin-1.
+    exclude : sequence of str, default=()
+        Columns, or patterns of columns, not to use.
+    na : sequence of str, default=()
+        What else stands for a missing value, such as "ERR" or "-999".
+    min_rows : int, default=2
+        Fewer usable rows are refused.
+    """
+
+    columns: Sequence[str] | None = None
+    id_column: str | None = None
+    missing: str | None = None
+    delimiter: str | None = None
+    decimal: str | None = None
+    encoding: str | None = None
     exclude: Sequence[str] = ()
     na: Sequence[str] = ()
+    min_rows: int = 2
 
     @property
     def words(self) -> list[str]:
