@@ -1,4 +1,4 @@
-"""Figures of summaries, at the width of a journal's column; matplotlib is imported only here.
+"""Figures of summaries, at the width of a journal's column.
 
 Every algorithm has one colour and one marker in all figures. Lines are medians over the trials,
 bands run between the quartiles.
@@ -6,7 +6,6 @@ bands run between the quartiles.
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from outweigh.displays.canvas import image, styled
 from outweigh.experiments.algorithms import ALGORITHMS, BLACK, VERMILLION, YELLOW, Algorithm
 from outweigh.experiments.metrics import METRICS
 from outweigh.experiments.spec import GUIDES
@@ -23,28 +23,18 @@ from outweigh.libraries import library
 COLUMN = 3.5
 """Width in inches of one column of a two-column journal."""
 
-_STYLE = {
+_PRINT = 300
+"""Dots in an inch."""
+
+# What differs from other pictures: all is smaller.
+_SMALL = {
     "font.size": 8.0,
-    "font.family": "sans-serif",
-    "mathtext.fontset": "dejavusans",
     "axes.titlesize": 8.5,
-    "axes.labelsize": 8.0,
-    "axes.linewidth": 0.6,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
     "xtick.labelsize": 7.0,
     "ytick.labelsize": 7.0,
-    "xtick.major.width": 0.6,
-    "ytick.major.width": 0.6,
-    "xtick.minor.width": 0.4,
-    "ytick.minor.width": 0.4,
     "legend.fontsize": 6.8,
-    "legend.frameon": False,
     "lines.linewidth": 1.1,
     "lines.markersize": 4.0,
-    "svg.hashsalt": "outweigh",
-    "figure.facecolor": "white",
-    "savefig.facecolor": "white",
 }
 
 _DIMENSIONS = {
@@ -54,13 +44,6 @@ _DIMENSIONS = {
     "contamination": ("Contamination", r"\epsilon"),
 }
 """What figures call a dimension, and its symbol."""
-
-
-# Without dates and versions, so that the same records give the same bytes.
-_FORMATS: dict[str, dict[str, Any]] = {
-    "png": {"dpi": 300, "metadata": {"Software": None}},
-    "svg": {"metadata": {"Date": None, "Creator": None}},
-}
 
 
 # For errors that span less than so much, the leading digits of the ticks.
@@ -96,10 +79,10 @@ def panel(summary: Summary) -> dict[str, bytes]:
     dict
         The bytes of the figure under "png" and "svg".
     """
-    matplotlib = _matplotlib()
+    figures = library("matplotlib.figure", "figures need")
     experiment = summary.experiment
-    with matplotlib.rc_context(_STYLE):
-        figure = matplotlib.figure.Figure(figsize=(COLUMN, 3.0), layout="constrained")
+    with styled(**_SMALL):
+        figure = figures.Figure(figsize=(COLUMN, 3.0), layout="constrained")
         axes = figure.subplots()
         for name in experiment.algorithms:
             _draw_curve(axes, summary, ALGORITHMS[name])
@@ -110,7 +93,7 @@ def panel(summary: Summary) -> dict[str, bytes]:
         axes.set_title(f"{experiment.title}\n{_setting(summary)}", loc="left", linespacing=1.5)
         if axes.get_legend_handles_labels()[0]:
             figure.legend(loc="outside lower center", ncols=2, columnspacing=1.4, handlelength=2.4)
-        return {kind: _image(figure, kind) for kind in _FORMATS}
+        return {kind: image(figure, kind, _PRINT) for kind in ("png", "svg")}
 
 
 def demonstration(
@@ -120,14 +103,14 @@ def demonstration(
     title: str,
 ) -> bytes:
     """Draw the errors of all algorithms beside the weights that ours gave to the rows; PNG."""
-    matplotlib = _matplotlib()
-    with matplotlib.rc_context(_STYLE):
-        figure = matplotlib.figure.Figure(figsize=(2 * COLUMN, 2.9), layout="constrained")
+    figures = library("matplotlib.figure", "figures need")
+    with styled(**_SMALL):
+        figure = figures.Figure(figsize=(2 * COLUMN, 2.9), layout="constrained")
         left, right = figure.subplots(1, 2, width_ratios=(1.25, 1.0))
         figure.suptitle(title, fontsize=9.0, x=0.01, ha="left")
         _draw_errors(left, rows)
         _draw_weights(right, weights, inliers)
-        return _image(figure, "png")
+        return image(figure, "png", _PRINT)
 
 
 def _draw_curve(axes: Any, summary: Summary, algorithm: Algorithm) -> None:
@@ -250,15 +233,3 @@ def _draw_weights(
     axes.set_xlabel("Weight given to a row (1 = average)")
     axes.set_ylabel("Rows")
     axes.legend(loc="upper center")
-
-
-def _image(figure: Any, kind: str) -> bytes:
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format=kind, **_FORMATS[kind])
-    return buffer.getvalue()
-
-
-def _matplotlib() -> Any:
-    """Import matplotlib. No window, no change of the user's backend."""
-    library("matplotlib.figure", "figures need")
-    return library("matplotlib", "figures need")
