@@ -11,8 +11,6 @@ from typing import Any
 from outweigh.files.reading import MAX_GIGABYTES
 from outweigh.libraries import version_of
 
-__all__ = ["BAD_INPUT", "INTERRUPTED", "OK", "SOME_RUNS_FAILED", "TERMINATED", "build_parser"]
-
 OK, SOME_RUNS_FAILED, BAD_INPUT, INTERRUPTED, TERMINATED = 0, 1, 2, 130, 143
 
 _KINDS = ("auto", "mean", "sparse-mean", "pca", "sparse-pca")

@@ -40,8 +40,6 @@ from outweigh.files.model import load_model, save_model
 from outweigh.protocols import Array
 from outweigh.report import Fitted, build_fit_report
 
-__all__ = ["fit", "score"]
-
 _SHOWN = 10
 _ESTIMATORS: dict[str, type[RobustEstimator]] = {
     "mean": RobustMean,

@@ -40,8 +40,6 @@ from outweigh.research.algorithms import fit_paper
 from outweigh.samples import ArrayRows, Rows
 from outweigh.samples.rows import Accepted
 
-__all__ = ["RobustEstimator", "clipped", "heard_by"]
-
 logger = logging.getLogger("outweigh")
 
 # Of distrusted rows whose reasons are found at once, with several temporaries of their size: more

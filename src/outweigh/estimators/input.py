@@ -19,8 +19,6 @@ from outweigh.samples import ArrayRows, Rows, SparseRows
 from outweigh.samples.chunked_rows import chunked_rows
 from outweigh.samples.rows import is_dask, is_on_disk
 
-__all__ = ["each_block", "each_row", "open_rows", "rows_to_fit", "sample_weights"]
-
 # Whole numbers beyond it have no neighbours that are not whole: they are no counts.
 _MOST_COPIES = 2.0**52
 

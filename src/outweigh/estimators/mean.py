@@ -30,8 +30,6 @@ from outweigh.research.moreau import moreau_gradient
 from outweigh.samples import Rows
 from outweigh.samples.rows import Accepted
 
-__all__ = ["MeanEstimator", "RobustMean", "RobustSparseMean"]
-
 # A covariance of more features than this is not kept.
 _MOST_FOR_COVARIANCE = 2000
 

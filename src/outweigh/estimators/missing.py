@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 from outweigh.fit.columns import weighted_quantile
 from outweigh.protocols import Array
 
-__all__ = ["column_medians", "filled"]
-
 
 def column_medians(X: Array, sample_weight: Array, names: Sequence[object]) -> Array:
     """Return the median of what is known of each column.

@@ -26,8 +26,6 @@ from outweigh.fit.task import Task
 from outweigh.protocols import Array, Indices
 from outweigh.samples import DenseSamples
 
-__all__ = ["ComponentsEstimator", "RobustPCA", "RobustSparsePCA"]
-
 # Squares of what lies beyond would overflow; such rows are outliers by any measure.
 _LARGEST = 1e140
 _ROWS_AT_A_TIME = 4096

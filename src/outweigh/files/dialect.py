@@ -13,8 +13,6 @@ from typing import NamedTuple
 
 from outweigh.files.table import DataError, Wanted, is_number, listed
 
-__all__ = ["HEAD", "Dialect", "encoding_of", "read_header", "recognise"]
-
 HEAD = 2**20
 """Bytes from the beginning of a file that tell how it is written."""
 

@@ -31,8 +31,6 @@ from outweigh.files.table import (
 )
 from outweigh.libraries import library
 
-__all__ = ["on_scheduler", "open_table", "said_by_dask"]
-
 logger = logging.getLogger("outweigh")
 
 # Of float64, in one part of an array on disk.

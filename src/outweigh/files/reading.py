@@ -44,8 +44,6 @@ from outweigh.files.table import (
 )
 from outweigh.libraries import library
 
-__all__ = ["MAX_GIGABYTES", "read_table"]
-
 MAX_GIGABYTES = 4.0
 """Files that hold more than this are refused unless more is allowed."""
 

@@ -28,8 +28,6 @@ from outweigh.report.fitted import Fitted
 from outweigh.report.page import render
 from outweigh.samples.rows import is_dask
 
-__all__ = ["build_fit_report", "write_report"]
-
 MAX_ROWS = 500
 """Distrusted rows that the page lists; all of them go to the file of weights."""
 

@@ -16,8 +16,6 @@ from outweigh.optimise.capped_simplex import CappedSimplex
 from outweigh.protocols import Array, Norm
 from outweigh.samples import DenseSamples
 
-__all__ = ["Stability", "rows_in_theory", "stability"]
-
 PROBLEMS = ("sparse mean", "mean", "sparse pca", "pca")
 
 _MAX_ALTERNATIONS = 50
