@@ -22,8 +22,8 @@ from outweigh.cli.outputs import check_outputs, result_csv, result_json
 from outweigh.cli.progress import progress_of_fit
 from outweigh.estimators.base import RobustEstimator
 from outweigh.estimators.explanation import Explanation
+from outweigh.estimators.input import filled
 from outweigh.estimators.mean import RobustMean, RobustSparseMean
-from outweigh.estimators.missing import filled
 from outweigh.estimators.pca import RobustPCA, RobustSparsePCA
 from outweigh.files import (
     DataError,

@@ -22,8 +22,14 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from outweigh.estimators.explanation import Explanation, Reasons, explain_rows
-from outweigh.estimators.input import each_row, open_rows, rows_to_fit, sample_weights
-from outweigh.estimators.missing import column_medians, filled
+from outweigh.estimators.input import (
+    column_medians,
+    each_row,
+    filled,
+    open_rows,
+    rows_to_fit,
+    sample_weights,
+)
 from outweigh.estimators.parameters import COMMON, Parameters
 from outweigh.estimators.subsample import subsample_of, trusted
 from outweigh.fit.certificate import Certificate
@@ -206,11 +212,12 @@ class RobustEstimator(Parameters, OutlierMixin, BaseEstimator):
         # On standard error, also in a notebook, unless somebody listens.
         heard = logger.isEnabledFor(logging.INFO) and logger.hasHandlers()
         shown = self.verbose and not heard
+        log = self._log if self.verbose else None
         with heard_by(logging.StreamHandler()) if shown else nullcontext():
-            found = solve(rows, weight, task, settings, self._log)
+            found = solve(rows, weight, task, settings, log)
             again = self._better_task(task, found)
             if again != task:
-                found = solve(rows, weight, again, settings, self._log)
+                found = solve(rows, weight, again, settings, log)
         _warn_constant(found.noise.varying, d, getattr(self, "feature_names_in_", None))
         certificate = found.certificate
         self.weights_ = np.zeros(sample_weight.size)
@@ -393,14 +400,13 @@ class RobustEstimator(Parameters, OutlierMixin, BaseEstimator):
         return tags
 
     def _log(self, iterate: Iterate) -> bool:
-        if self.verbose:
-            logger.info(
-                "%s: evaluation %d, objective %.6g, step %.3g",
-                type(self).__name__,
-                iterate.iteration,
-                iterate.value,
-                iterate.step,
-            )
+        logger.info(
+            "%s: evaluation %d, objective %.6g, step %.3g",
+            type(self).__name__,
+            iterate.iteration,
+            iterate.value,
+            iterate.step,
+        )
         return False
 
     def _thresholds(

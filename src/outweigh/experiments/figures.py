@@ -6,8 +6,7 @@ bands run between the quartiles.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -56,17 +55,6 @@ _LOG_TICKS = (
 )
 
 
-@dataclass(frozen=True)
-class DemoRow:
-    """One algorithm of the demonstration: who, how far off, and in what time."""
-
-    algorithm: Algorithm
-    error: float
-    seconds: float
-    n_flagged: int | None
-    n_right: int | None
-
-
 def panel(summary: Summary) -> dict[str, bytes]:
     """Draw the errors of an experiment against its parameter.
 
@@ -97,18 +85,18 @@ def panel(summary: Summary) -> dict[str, bytes]:
 
 
 def demonstration(
-    rows: Sequence[DemoRow],
+    errors: Mapping[str, float],
     weights: npt.NDArray[np.float64],
     inliers: npt.NDArray[np.bool_],
     title: str,
 ) -> bytes:
-    """Draw the errors of all algorithms beside the weights that ours gave to the rows; PNG."""
+    """Draw the error of each algorithm, by name, beside the weights that ours gave; PNG."""
     figures = library("matplotlib.figure", "figures need")
     with styled(**_SMALL):
         figure = figures.Figure(figsize=(2 * COLUMN, 2.9), layout="constrained")
         left, right = figure.subplots(1, 2, width_ratios=(1.25, 1.0))
         figure.suptitle(title, fontsize=9.0, x=0.01, ha="left")
-        _draw_errors(left, rows)
+        _draw_errors(left, errors)
         _draw_weights(right, weights, inliers)
         return image(figure, "png", _PRINT)
 
@@ -195,26 +183,22 @@ def _axis_name(parameter: str) -> str:
     return f"{name} ${symbol}$"
 
 
-def _draw_errors(axes: Any, rows: Sequence[DemoRow]) -> None:
-    ordered = sorted(rows, key=lambda row: -row.error)
-    for height, row in enumerate(ordered):
-        axes.plot([0, row.error], [height, height], color=row.algorithm.colour, linewidth=1.0)
-        axes.plot(
-            row.error,
-            height,
-            color=row.algorithm.colour,
-            marker="o" if row.algorithm.marker == "None" else row.algorithm.marker,
-            markersize=6.5 if row.algorithm.ours else 5.0,
-        )
+def _draw_errors(axes: Any, errors: Mapping[str, float]) -> None:
+    ordered = [ALGORITHMS[name] for name in sorted(errors, key=errors.__getitem__, reverse=True)]
+    for height, algorithm in enumerate(ordered):
+        error, colour = errors[algorithm.name], algorithm.colour
+        marker = "o" if algorithm.marker == "None" else algorithm.marker
+        axes.plot([0, error], [height, height], color=colour, linewidth=1.0)
+        axes.plot(error, height, marker, color=colour, markersize=6.5 if algorithm.ours else 5.0)
         axes.annotate(
-            f"{row.error:.3f}", (row.error, height), (5, 0), textcoords="offset points", va="center"
+            f"{error:.3f}", (error, height), (5, 0), textcoords="offset points", va="center"
         )
-    axes.set_yticks(range(len(ordered)), [row.algorithm.label for row in ordered])
-    for label, row in zip(axes.get_yticklabels(), ordered, strict=True):
-        label.set_fontweight("bold" if row.algorithm.ours else "normal")
+    axes.set_yticks(range(len(ordered)), [algorithm.label for algorithm in ordered])
+    for label, algorithm in zip(axes.get_yticklabels(), ordered, strict=True):
+        label.set_fontweight("bold" if algorithm.ours else "normal")
     axes.tick_params(axis="y", length=0)
     axes.spines["left"].set_visible(False)
-    axes.set_xlim(0, 1.2 * max(row.error for row in rows))
+    axes.set_xlim(0, 1.2 * max(errors.values()))
     axes.set_xlabel("Error of the estimated mean (smaller is better)")
 
 
