@@ -22,7 +22,7 @@ PLAIN = "#8a8a8a"
 NOISE = "#d9e6f2"
 LINE = "#333333"
 
-_NEEDS = "pictures need"
+NEEDED_BY = "figures need"
 
 _STYLE = {
     "font.size": 9.0,
@@ -56,7 +56,7 @@ class Display:
             As `from_estimator` takes.
         """
         if ax is None:
-            ax = library("matplotlib.pyplot", _NEEDS).subplots(layout="constrained")[1]
+            ax = library("matplotlib.pyplot", NEEDED_BY).subplots(layout="constrained")[1]
         self._draw(ax, **options)
         self.ax_, self.figure_ = ax, ax.figure
         return self
@@ -91,13 +91,13 @@ def fitted_names(estimator: RobustEstimator, attribute: str, other: str) -> list
 def styled(**changes: Any) -> AbstractContextManager[None]:
     """Draw in the style of all pictures, with changes; the user's own settings stay."""
     context: AbstractContextManager[None]
-    context = library("matplotlib", _NEEDS).rc_context({**_STYLE, **changes})
+    context = library("matplotlib", NEEDED_BY).rc_context({**_STYLE, **changes})
     return context
 
 
 def new_figure(width: float = 5.0, height: float = 3.0) -> Any:
     """Return the axes of a figure that no window knows of."""
-    figures = library("matplotlib.figure", _NEEDS)
+    figures = library("matplotlib.figure", NEEDED_BY)
     with styled():
         return figures.Figure(figsize=(width, height), layout="constrained").subplots()
 

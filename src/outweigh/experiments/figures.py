@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from outweigh.displays.canvas import image, styled
+from outweigh.displays.canvas import NEEDED_BY, image, styled
 from outweigh.experiments.algorithms import ALGORITHMS, BLACK, VERMILLION, YELLOW, Algorithm
 from outweigh.experiments.metrics import METRICS
 from outweigh.experiments.spec import GUIDES
@@ -67,7 +67,7 @@ def panel(summary: Summary) -> dict[str, bytes]:
     dict
         The bytes of the figure under "png" and "svg".
     """
-    figures = library("matplotlib.figure", "figures need")
+    figures = library("matplotlib.figure", NEEDED_BY)
     experiment = summary.experiment
     with styled(**_SMALL):
         figure = figures.Figure(figsize=(COLUMN, 3.0), layout="constrained")
@@ -91,7 +91,7 @@ def demonstration(
     title: str,
 ) -> bytes:
     """Draw the error of each algorithm, by name, beside the weights that ours gave; PNG."""
-    figures = library("matplotlib.figure", "figures need")
+    figures = library("matplotlib.figure", NEEDED_BY)
     with styled(**_SMALL):
         figure = figures.Figure(figsize=(2 * COLUMN, 2.9), layout="constrained")
         left, right = figure.subplots(1, 2, width_ratios=(1.25, 1.0))
