@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
-import scipy.sparse.linalg
 
 from outweigh.baselines.base import Found, MeanBaseline
-from outweigh.baselines.leading_directions import top_eigenpair
 from outweigh.baselines.pruning import naive_prune
 from outweigh.baselines.weight_descent import Objective, WeightDescent
+from outweigh.norms import KyFan
+from outweigh.norms.spectral import largest_eigenpairs
+from outweigh.objectives import MomentObjective
 from outweigh.optimise.capped_simplex import CappedSimplex
 from outweigh.protocols import Array
-
-# Up to here forming the covariance and its eigenvectors is cheaper than products with it.
-_SMALL = 150
+from outweigh.samples import DenseSamples
 
 
 class GradientDescentMean(WeightDescent):
@@ -26,8 +23,7 @@ class GradientDescentMean(WeightDescent):
     the answer. Every approximate stationary point is near the true mean.
 
     Assumptions: a bound on the covariance of the genuine rows; none on its scale; n of the order
-    n_features / contamination^2. Cost: O(n d) a matrix-vector product, tens of products an
-    iteration.
+    n_features / contamination^2. Cost: O(n d^2) an iteration.
 
     Parameters
     ----------
@@ -60,16 +56,13 @@ class GradientDescentMean(WeightDescent):
     """
 
     def _objective(self, Z: Array, n_nonzero: int) -> Objective:
-        top = np.ones(Z.shape[1])
+        top_variance = MomentObjective(DenseSamples(Z), KyFan(1), centred=True, reference=0.0)
 
-        def top_variance_and_gradient(weights: Array) -> tuple[float, Array]:
-            # Where the last search ended is a good place for the next one to begin.
-            nonlocal top
-            value, top, mean = top_variance(Z, weights, start=top)
-            along = Z @ top
-            return value, along * (along - 2.0 * (mean @ top))
+        def value_and_gradient(weights: Array) -> tuple[float, Array]:
+            found = top_variance.evaluate(weights)
+            return found.value, found.subgradient
 
-        return top_variance_and_gradient
+        return value_and_gradient
 
 
 class MultiplicativeWeightsMean(MeanBaseline):
@@ -81,7 +74,7 @@ class MultiplicativeWeightsMean(MeanBaseline):
     smallest top variance has not fallen by one per cent in five rounds; its weights are kept.
 
     Assumptions: noise of unit variance, for the pruning only; the contamination known.
-    Cost: O(n d) a matrix-vector product, tens of products a round.
+    Cost: O(n d^2) a round.
 
     Parameters
     ----------
@@ -121,18 +114,19 @@ class MultiplicativeWeightsMean(MeanBaseline):
         origin = np.median(X, axis=0)
         kept = naive_prune(X - origin, self.failure_probability)
         Z = X[kept] - origin
-        n_samples, n_features = Z.shape
+        samples, n_samples = DenseSamples(Z), len(Z)
         domain = CappedSimplex.from_contamination(n_samples, eps)
         weights = best = np.full(n_samples, 1.0 / n_samples)
-        top, smallest, mark = np.ones(n_features), np.inf, np.inf
+        smallest, mark = np.inf, np.inf
         n_iter = last_gain = 0
         for n_iter in range(1, self.max_iter + 1):
-            value, top, mean = top_variance(Z, weights, start=top)
+            values, vectors = largest_eigenpairs(samples.moment(weights, centred=True), 1)
+            value = float(values[0])
             if value < smallest:
                 best, smallest = weights, value
             if value < 0.99 * mark:
                 mark, last_gain = value, n_iter
-            squares = ((Z - mean) @ top) ** 2
+            squares = ((Z - weights @ Z) @ vectors[:, 0]) ** 2
             if n_iter - last_gain >= 5 or eps == 0.0 or not squares.any():
                 break
             with np.errstate(divide="ignore"):
@@ -217,49 +211,3 @@ class QuantumEntropyMean(MeanBaseline):
             weights[far] *= 1.0 - scores[far] / scores.max()
         weights /= weights.sum()
         return Found(origin + weights @ Z, weights=weights, n_iter=n_iter)
-
-
-class TopVariance(NamedTuple):
-    """Largest variance of a weighted sample over directions, and where it is."""
-
-    value: float
-    direction: Array
-    mean: Array
-
-
-def top_variance(X: Array, weights: Array, start: Array | None = None) -> TopVariance:
-    """Return the top eigenvalue and eigenvector of sum_i w_i (x_i - mean)(x_i - mean)'.
-
-    With many features by Lanczos' method, in products with X only.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n, d)
-    weights : ndarray of shape (n,)
-        Nonnegative, of sum one.
-    start : ndarray of shape (d,), optional
-        A guess of the eigenvector.
-
-    Examples
-    --------
-    >>> X = np.array([[0.0, 1.0], [0.0, -1.0], [5.0, 0.0]])
-    >>> top_variance(X, np.array([0.5, 0.5, 0.0])).value
-    1.0
-    """
-    n_features = X.shape[1]
-    mean = weights @ X
-    if n_features <= _SMALL:
-        second = (X * weights[:, None]).T @ X - np.outer(mean, mean)
-        return TopVariance(*top_eigenpair(second), mean)
-
-    def product(v: Array) -> Array:
-        v = v.ravel()
-        return np.asarray((weights * (X @ v)) @ X - mean * (mean @ v), dtype=np.float64)
-
-    operator = scipy.sparse.linalg.LinearOperator(
-        (n_features, n_features), matvec=product, dtype=np.float64
-    )
-    if start is None:
-        start = np.ones(n_features)
-    values, vectors = scipy.sparse.linalg.eigsh(operator, k=1, which="LA", v0=start, tol=1e-4)
-    return TopVariance(float(values[0]), vectors[:, 0], mean)
