@@ -37,6 +37,7 @@ from outweigh.files import (
     write_file,
 )
 from outweigh.files.model import load_model, save_model
+from outweigh.files.table import listed
 from outweigh.protocols import Array
 from outweigh.report import Fitted, build_fit_report
 
@@ -176,9 +177,8 @@ def _notes(table: Table) -> list[str]:
     elif table.numbered:
         notes.append("rows are numbered from 1 (a header is not counted)")
     if table.dropped:
-        shown = ", ".join(f"{name!r} ({why})" for name, why in table.dropped[:5])
-        more = ", ..." if len(table.dropped) > 5 else ""
-        notes.append(f"left out {_counted(len(table.dropped), 'column')}: {shown}{more}")
+        shown = listed([f"{name!r} ({why})" for name, why in table.dropped])
+        notes.append(f"left out {_counted(len(table.dropped), 'column')}: {shown}")
     if table.n_missing:
         left = _counted(table.n_missing, "row")
         notes.append(f"left out {left} with missing or infinite values")

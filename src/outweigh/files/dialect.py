@@ -109,7 +109,7 @@ def recognise(head: str, source: str, wanted: Wanted) -> Dialect:
     units = _units(lines, decimal)
     if units is not None:
         line, words = units
-        few = ", ".join(words[:4]) + (", ..." if len(words) > 4 else "")
+        few = listed(words, most=4)
         recognised.append(f"the line below the header is no row: it holds units ({few})")
     return Dialect(separator, decimal, None if units is None else line, recognised)
 
@@ -187,7 +187,7 @@ def read_header(lines: Iterable[str], source: str, separator: str) -> list[str]:
                     f"{source}: one column only; the cells seem to be separated by {called}: "
                     f"use --delimiter {shown}"
                 )
-    twice = [column for column, count in Counter(header).items() if count > 1]
+    twice = [repr(column) for column, count in Counter(header).items() if count > 1]
     if twice:
         raise DataError(f"{source}: more than one column is called {listed(twice)}; rename them")
     if len(header) > 1 and all(is_number(cell) for cell in header):

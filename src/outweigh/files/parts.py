@@ -199,7 +199,7 @@ def _hdf5(source: str) -> tuple[Any, np.dtype[Any], Callable[[int, int], NDArray
         if found is None:
             raise DataError(f"{source}: {name} has no dataset called {dataset!r}")
         if not isinstance(found, h5py.Dataset):
-            inside = list(found) if hasattr(found, "keys") else []
+            inside = [repr(name) for name in found] if hasattr(found, "keys") else []
             group = f" but a group of {listed(inside)}" if inside else ""
             raise DataError(f"{source}: is not a dataset{group}")
         # A dataset that holds nothing has no shape at all.

@@ -241,15 +241,14 @@ def _numeric(
         if column in named:
             raise DataError(f"{source}: column {column!r} cannot be used: it holds {reason}")
     if not chosen:
-        held = ", ".join(f"{column!r} ({reason})" for column, reason in dropped[:NAMED])
-        more = ", ..." if len(dropped) > NAMED else ""
-        raise DataError(f"{source}: no numeric column" + (f"; found {held}{more}" if held else ""))
+        held = listed([f"{column!r} ({reason})" for column, reason in dropped])
+        raise DataError(f"{source}: no numeric column" + (f"; found {held}" if held else ""))
     return chosen, dropped
 
 
 def _missing(bad: NDArray[np.bool_], holes: Any, labels: list[str], columns: list[str]) -> str:
     rows = np.flatnonzero(bad)
-    shown = ", ".join(labels[i] for i in rows[:NAMED]) + (", ..." if rows.size > NAMED else "")
+    shown = listed([labels[i] for i in rows[: NAMED + 1]])
     hint = "leave them out with --missing drop, or fill in medians with --missing median"
     shares = np.asarray(holes.mean(axis=0))
     worst = int(np.argmax(shares))
@@ -287,8 +286,8 @@ def wanted_columns(source: str, wanted: Wanted, known: Sequence[str]) -> list[st
     if wanted.id_column and wanted.id_column not in known:
         unknown.append(wanted.id_column)
     if unknown:
-        few = ", ".join(map(repr, known[:8])) + (", ..." if len(known) > 8 else "")
-        raise DataError(f"{source}: no column is called {listed(unknown)}; there are {few}")
+        few, named = listed([*map(repr, known)], most=8), listed([*map(repr, unknown)])
+        raise DataError(f"{source}: no column is called {named}; there are {few}")
     columns = list(known)
     if wanted.columns is not None:
         columns = [column for name in wanted.columns for column in matching(name)]
@@ -296,9 +295,9 @@ def wanted_columns(source: str, wanted: Wanted, known: Sequence[str]) -> list[st
     return [column for column in dict.fromkeys(columns) if column not in excluded]
 
 
-def listed(names: Sequence[str]) -> str:
-    """Return a few names, quoted."""
-    return ", ".join(map(repr, names[:NAMED])) + (", ..." if len(names) > NAMED else "")
+def listed(names: Sequence[str], most: int = NAMED) -> str:
+    """Return the first few names; dots stand for the others."""
+    return ", ".join([*names[:most], "..."] if len(names) > most else names)
 
 
 def one_line(error: BaseException) -> str:
