@@ -24,7 +24,7 @@ from outweigh.displays import (
     TraceDisplay,
     WeightsDisplay,
 )
-from outweigh.displays.canvas import png
+from outweigh.displays.canvas import image
 from outweigh.estimators.base import RobustEstimator
 from outweigh.estimators.pca import RobustPCA, RobustSparsePCA
 
@@ -85,7 +85,7 @@ def test_a_display_draws_on_the_axes_given(name: str, display: Any) -> None:
 
 @every_pair
 def test_names_full_of_dollars_and_braces_are_drawn(name: str, display: Any) -> None:
-    assert png(drawn(name, display).ax_, 50).startswith(b"\x89PNG")
+    assert image(drawn(name, display).figure_, "png", 50).startswith(b"\x89PNG")
 
 
 def test_new_axes_are_made_where_none_are_given() -> None:

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
-from outweigh.baselines.base import FloatArray, Found, MeanBaseline
+from outweigh.baselines.base import Found, MeanBaseline
 from outweigh.optimise.capped_simplex import CappedSimplex
+from outweigh.protocols import Array
 
-Objective = Callable[[FloatArray], tuple[float, FloatArray]]
+Objective = Callable[[Array], tuple[float, Array]]
 """Takes weights to a value and its gradient."""
 
 
-@dataclass(eq=False, repr=False)
 class WeightDescent(MeanBaseline):
     """Template: the mean under the weights at which ``_objective`` is small.
 
@@ -25,11 +24,11 @@ class WeightDescent(MeanBaseline):
     max_iter: int = 100
     tol: float = 1e-3
 
-    def _objective(self, Z: FloatArray, n_nonzero: int) -> Objective:
+    def _objective(self, Z: Array, n_nonzero: int) -> Objective:
         """Return the function to lower; ``Z`` holds the rows less the median of each feature."""
         raise NotImplementedError
 
-    def _find(self, X: FloatArray, n_nonzero: int) -> Found:
+    def _find(self, X: Array, n_nonzero: int) -> Found:
         origin = np.median(X, axis=0)
         Z = X - origin
         weights, n_iter = descend(
@@ -45,11 +44,11 @@ class WeightDescent(MeanBaseline):
 def descend(
     objective: Objective,
     domain: CappedSimplex,
-    weights: FloatArray,
+    weights: Array,
     *,
     max_iter: int,
     tol: float,
-) -> tuple[FloatArray, int]:
+) -> tuple[Array, int]:
     """Lower a function of weights by projected steps of adaptive length.
 
     Steps go along the normalised negative gradient; the length doubles after a success and

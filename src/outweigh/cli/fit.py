@@ -22,8 +22,8 @@ from outweigh.cli.outputs import check_outputs, result_csv, result_json
 from outweigh.cli.progress import progress_of_fit
 from outweigh.estimators.base import RobustEstimator
 from outweigh.estimators.explanation import Explanation
+from outweigh.estimators.input import filled
 from outweigh.estimators.mean import RobustMean, RobustSparseMean
-from outweigh.estimators.missing import filled
 from outweigh.estimators.pca import RobustPCA, RobustSparsePCA
 from outweigh.files import (
     DataError,
@@ -37,10 +37,9 @@ from outweigh.files import (
     write_file,
 )
 from outweigh.files.model import load_model, save_model
+from outweigh.files.table import listed
 from outweigh.protocols import Array
 from outweigh.report import Fitted, build_fit_report
-
-__all__ = ["fit", "score"]
 
 _SHOWN = 10
 _ESTIMATORS: dict[str, type[RobustEstimator]] = {
@@ -178,9 +177,8 @@ def _notes(table: Table) -> list[str]:
     elif table.numbered:
         notes.append("rows are numbered from 1 (a header is not counted)")
     if table.dropped:
-        shown = ", ".join(f"{name!r} ({why})" for name, why in table.dropped[:5])
-        more = ", ..." if len(table.dropped) > 5 else ""
-        notes.append(f"left out {_counted(len(table.dropped), 'column')}: {shown}{more}")
+        shown = listed([f"{name!r} ({why})" for name, why in table.dropped])
+        notes.append(f"left out {_counted(len(table.dropped), 'column')}: {shown}")
     if table.n_missing:
         left = _counted(table.n_missing, "row")
         notes.append(f"left out {left} with missing or infinite values")

@@ -13,8 +13,6 @@ from outweigh.files import DataError, check_target, inert, named_frame
 from outweigh.libraries import versions
 from outweigh.report import Fitted
 
-__all__ = ["check_outputs", "result_csv", "result_json"]
-
 
 def check_outputs(
     outputs: dict[str, tuple[str | None, tuple[str, ...]]], source: str, force: bool

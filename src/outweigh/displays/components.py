@@ -22,8 +22,6 @@ from outweigh.estimators.base import RobustEstimator
 from outweigh.fit.readers import spectral_edges
 from outweigh.protocols import Array
 
-__all__ = ["BiplotDisplay", "ComponentsDisplay", "OutlierMapDisplay", "ScreeDisplay"]
-
 _NAMED = 20
 # Of many features so many are named; so many eigenvalues, and arrows, are drawn.
 _TICKS, _EIGENVALUES, _ARROWS = 8, 20, 10

@@ -22,8 +22,14 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from outweigh.estimators.explanation import Explanation, Reasons, explain_rows
-from outweigh.estimators.input import each_row, open_rows, rows_to_fit, sample_weights
-from outweigh.estimators.missing import column_medians, filled
+from outweigh.estimators.input import (
+    column_medians,
+    each_row,
+    filled,
+    open_rows,
+    rows_to_fit,
+    sample_weights,
+)
 from outweigh.estimators.parameters import COMMON, Parameters
 from outweigh.estimators.subsample import subsample_of, trusted
 from outweigh.fit.certificate import Certificate
@@ -40,8 +46,6 @@ from outweigh.research.algorithms import fit_paper
 from outweigh.samples import ArrayRows, Rows
 from outweigh.samples.rows import Accepted
 
-__all__ = ["RobustEstimator", "clipped", "heard_by"]
-
 logger = logging.getLogger("outweigh")
 
 # Of distrusted rows whose reasons are found at once, with several temporaries of their size: more
@@ -56,7 +60,34 @@ _MUCH = 0.5
 
 
 class RobustEstimator(Parameters, OutlierMixin, BaseEstimator):
-    """Base of the four estimators; not for direct use."""
+    """Base of the four estimators; not for direct use.
+
+    Attributes
+    ----------
+    weights_ : ndarray of shape (n_samples,)
+        The weight of each row. After a fit of Dask rows on a sample a dask array, chunked like
+        them and not yet computed.
+    subsample_ : ndarray of int or None
+        The rows that weights were searched on; None for all of them.
+    contamination_ : float
+        The share of the sample weight removed: total variation of `weights_` from uniform.
+    contamination_bound_ : float
+        The share that could have been removed.
+    scale_ : ndarray of shape (n_features,)
+        The noise that each feature was divided by.
+    objective_, noise_floor_ : float
+        The objective at the weights, and the median level of clean data.
+    certificate_ : Certificate
+        How good the weights are; ``str(est.certificate_)`` is a verdict for a person.
+    n_iter_ : int
+    n_passes_ : int
+        Passes made over data in chunks; only set for such data.
+    trace_ : tuple of Iterate
+    offset_ : float
+        ``predict`` flags rows whose score is below it.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features,)
+    """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = COMMON
 
@@ -181,11 +212,12 @@ class RobustEstimator(Parameters, OutlierMixin, BaseEstimator):
         # On standard error, also in a notebook, unless somebody listens.
         heard = logger.isEnabledFor(logging.INFO) and logger.hasHandlers()
         shown = self.verbose and not heard
+        log = self._log if self.verbose else None
         with heard_by(logging.StreamHandler()) if shown else nullcontext():
-            found = solve(rows, weight, task, settings, self._log)
+            found = solve(rows, weight, task, settings, log)
             again = self._better_task(task, found)
             if again != task:
-                found = solve(rows, weight, again, settings, self._log)
+                found = solve(rows, weight, again, settings, log)
         _warn_constant(found.noise.varying, d, getattr(self, "feature_names_in_", None))
         certificate = found.certificate
         self.weights_ = np.zeros(sample_weight.size)
@@ -368,14 +400,13 @@ class RobustEstimator(Parameters, OutlierMixin, BaseEstimator):
         return tags
 
     def _log(self, iterate: Iterate) -> bool:
-        if self.verbose:
-            logger.info(
-                "%s: evaluation %d, objective %.6g, step %.3g",
-                type(self).__name__,
-                iterate.iteration,
-                iterate.value,
-                iterate.step,
-            )
+        logger.info(
+            "%s: evaluation %d, objective %.6g, step %.3g",
+            type(self).__name__,
+            iterate.iteration,
+            iterate.value,
+            iterate.step,
+        )
         return False
 
     def _thresholds(

@@ -16,8 +16,6 @@ from outweigh.estimators.base import RobustEstimator
 from outweigh.estimators.parameters import SEARCH
 from outweigh.protocols import Array
 
-__all__ = ["ContaminationSearch"]
-
 
 class ContaminationSearch(OutlierMixin, MetaEstimatorMixin, BaseEstimator):
     """The smallest contamination at which an estimator reaches the level of clean data.

@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 
 from outweigh.protocols import Array, Indices
 
-__all__ = ["Explanation", "Reasons", "explain_rows"]
-
 _SHOWN_ROWS = 10
 
 NEGLIGIBLE = 0.005

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,13 +13,11 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import get_tags
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from outweigh.estimators.missing import filled
+from outweigh.fit.columns import weighted_quantile
 from outweigh.protocols import Array
 from outweigh.samples import ArrayRows, Rows, SparseRows
 from outweigh.samples.chunked_rows import chunked_rows
 from outweigh.samples.rows import is_dask, is_on_disk
-
-__all__ = ["each_block", "each_row", "open_rows", "rows_to_fit", "sample_weights"]
 
 # Whole numbers beyond it have no neighbours that are not whole: they are no counts.
 _MOST_COPIES = 2.0**52
@@ -147,6 +145,48 @@ def each_block(
 
         return map_blocks(X, function, n_columns)
     return open_rows(estimator, X).map(function)
+
+
+def column_medians(X: Array, sample_weight: Array, names: Sequence[object]) -> Array:
+    """Return the median of what is known of each column.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, d)
+        NaN where a value is missing.
+    sample_weight : ndarray of shape (n,)
+        A whole number counts as that many copies of the row; a row of weight 0 does not count.
+    names : sequence of length d
+        What the columns are called in an error.
+
+    Raises
+    ------
+    ValueError
+        If a column holds no value at all.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> column_medians(np.array([[1.0], [np.nan], [4.0], [2.0], [9.0]]), np.ones(5), ["mass"])
+    array([3.])
+    """
+    medians = np.empty(X.shape[1])
+    for j, column in enumerate(X.T):
+        known = ~np.isnan(column) & (sample_weight > 0)
+        if not known.any():
+            raise ValueError(f"X: column {names[j]!r} holds no value at all; leave it out")
+        values, weight = column[known], sample_weight[known]
+        low, high = (weighted_quantile(side, weight, [0.5])[0] for side in (values, -values))
+        # Between the two in the middle, each halved first: their difference may overflow.
+        medians[j] = low / 2.0 - high / 2.0
+    return medians
+
+
+def filled(X: NDArray[Any], medians: Array | None) -> NDArray[Any]:
+    """Return rows with the medians where values are missing; without medians, as they are."""
+    if medians is None or not np.isnan(X).any():
+        return X
+    return np.where(np.isnan(X), medians.astype(X.dtype), X)
 
 
 def _stand_in(X: Any) -> Any:

@@ -30,8 +30,6 @@ from outweigh.research.moreau import moreau_gradient
 from outweigh.samples import Rows
 from outweigh.samples.rows import Accepted
 
-__all__ = ["MeanEstimator", "RobustMean", "RobustSparseMean"]
-
 # A covariance of more features than this is not kept.
 _MOST_FOR_COVARIANCE = 2000
 
@@ -226,7 +224,7 @@ class RobustMean(MeanEstimator):
     {{contamination}}
     {{scale}}
     {{covariance}}
-    {{search_parameters}}
+    {{missing ... verbose}}
 
     Attributes
     ----------
@@ -237,8 +235,8 @@ class RobustMean(MeanEstimator):
         Of the rows under their weights, as an estimate of that of clean rows: consistent for
         Gaussian ones. Not set for more than 2000 features, for data in chunks, or where a variance
         is beyond floating point.
-    {{weights}}
-    {{fitted}}
+    {{weights_ ... subsample_}}
+    {{contamination_ ... feature_names_in_}}
 
     References
     ----------
@@ -326,7 +324,7 @@ class RobustSparseMean(MeanEstimator):
     {{scale}}
         The support is chosen in units of the noise.
     {{covariance}}
-    {{search_parameters}}
+    {{missing ... verbose}}
 
     Attributes
     ----------
@@ -338,8 +336,8 @@ class RobustSparseMean(MeanEstimator):
         The features of the nonzero entries.
     n_nonzero_ : int
         The number of nonzero entries given or found.
-    {{weights}}
-    {{fitted}}
+    {{weights_ ... subsample_}}
+    {{contamination_ ... feature_names_in_}}
 
     References
     ----------

@@ -26,8 +26,6 @@ from outweigh.fit.task import Task
 from outweigh.protocols import Array, Indices
 from outweigh.samples import DenseSamples
 
-__all__ = ["ComponentsEstimator", "RobustPCA", "RobustSparsePCA"]
-
 # Squares of what lies beyond would overflow; such rows are outliers by any measure.
 _LARGEST = 1e140
 _ROWS_AT_A_TIME = 4096
@@ -398,7 +396,7 @@ class RobustPCA(ComponentsEstimator):
         Whether the clean rows have mean zero: M_w instead of S_w, and no mean is subtracted.
     whiten : bool, default=False
         Whether scores are divided by their deviations, as in scikit-learn.
-    {{search_parameters}}
+    {{missing ... verbose}}
 
     Attributes
     ----------
@@ -414,12 +412,12 @@ class RobustPCA(ComponentsEstimator):
         Mean variance of the directions left, as in scikit-learn.
     mean_ : ndarray of shape (n_features,)
         The weighted mean; zero with `assume_centered`.
-    {{weights}}
+    {{weights_ ... subsample_}}
         After a fit on a sample everything else is of these rows alone.
     score_cutoff_, orthogonal_cutoff_ : float
         See `score_distances`, `orthogonal_distances`. Where the noise is not white `predict` flags
         the rows beyond either; else what 0.975 of clean rows do not exceed.
-    {{fitted}}
+    {{contamination_ ... feature_names_in_}}
 
     References
     ----------
@@ -511,7 +509,7 @@ class RobustSparsePCA(ComponentsEstimator):
         As in `RobustPCA`; the components beyond it are sparse in the features themselves.
     assume_centered : bool, default=False
         Whether the clean rows have mean zero: M_w instead of S_w, and no mean is subtracted.
-    {{search_parameters}}
+    {{missing ... verbose}}
 
     Attributes
     ----------
@@ -528,12 +526,12 @@ class RobustSparsePCA(ComponentsEstimator):
         Mean variance of the directions left.
     mean_ : ndarray of shape (n_features,)
         The weighted mean; zero with `assume_centered`.
-    {{weights}}
+    {{weights_ ... subsample_}}
         After a fit on a sample everything else is of these rows alone.
     score_cutoff_, orthogonal_cutoff_ : float
         See `score_distances`, `orthogonal_distances`. Where the noise is not white `predict` flags
         the rows beyond either; else what 0.975 of clean rows do not exceed.
-    {{fitted}}
+    {{contamination_ ... feature_names_in_}}
 
     References
     ----------

@@ -15,8 +15,6 @@ from outweigh.estimators.input import sample_weights
 from outweigh.protocols import Array, Indices
 from outweigh.samples import Rows
 
-__all__ = ["Subsample", "subsample_of", "trusted"]
-
 logger = logging.getLogger("outweigh")
 
 _DEVIATIONS = 4.0

@@ -53,8 +53,6 @@ from outweigh.norms.floor import NoiseFloor
 from outweigh.optimise.descent import Iterate
 from outweigh.protocols import Status
 
-__all__ = ["ModelFileError", "load_model", "save_model"]
-
 FORMAT, SCHEMA = "outweigh model", 4
 
 # All that a file holds of a fit: by the name of each attribute the axes of an array (n rows, s rows

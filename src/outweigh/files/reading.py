@@ -14,6 +14,7 @@ import lzma
 import sys
 import zipfile
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -43,8 +44,6 @@ from outweigh.files.table import (
 )
 from outweigh.libraries import library
 
-__all__ = ["MAX_GIGABYTES", "read_table"]
-
 MAX_GIGABYTES = 4.0
 """Files that hold more than this are refused unless more is allowed."""
 
@@ -58,18 +57,7 @@ _DECOMPRESSED: dict[bytes, Any] = {
 
 
 def read_table(
-    source: str | Path,
-    *,
-    columns: Sequence[str] | None = None,
-    id_column: str | None = None,
-    missing: str | None = None,
-    delimiter: str | None = None,
-    decimal: str | None = None,
-    encoding: str | None = None,
-    exclude: Sequence[str] = (),
-    na: Sequence[str] = (),
-    max_gigabytes: float = MAX_GIGABYTES,
-    min_rows: int = 2,
+    source: str | Path, *, max_gigabytes: float = MAX_GIGABYTES, **options: Any
 ) -> Table:
     r"""Read the numeric columns of a CSV, TSV, Parquet, .npy or .npz file, or of standard input.
 
@@ -78,29 +66,10 @@ def read_table(
     source : str or Path
         A file, or "-" for standard input. Its kind, and whether it is compressed, is recognised by
         its first bytes.
-    columns : sequence of str, optional
-        The columns to use; all numeric ones by default. Patterns such as "gene_*" are names of all
-        columns that match.
-    id_column : str, optional
-        The column that names the rows. By default a first column of distinct values is taken that
-        is called id or index, or whose values are all words.
-    missing : {"drop", "median"} or None, default=None
-        None refuses rows with missing or infinite values, "drop" leaves them out, "median" returns
-        them with NaN, for an estimator with this parameter to fill in.
-    delimiter : str, optional
-        Between the cells of a text file; a tab, semicolon, bar or comma is recognised.
-    decimal : {".", ","}, optional
-        In the numbers of a text file; recognised by default.
-    encoding : str, optional
-        Of a text file; UTF-8 and UTF-16 are recognised, and what is neither is read as Latin-1.
-    exclude : sequence of str, default=()
-        Columns, or patterns of columns, not to use.
-    na : sequence of str, default=()
-        What else stands for a missing value, such as "ERR" or "-999".
     max_gigabytes : float, default=4.0
         Files that hold more, also when decompressed, are refused.
-    min_rows : int, default=2
-        Fewer usable rows are refused.
+    **options
+        Which columns and rows, and how the file is written: the fields of `table.Wanted`.
 
     Returns
     -------
@@ -122,13 +91,13 @@ def read_table(
     (['mass'], ['a', 'b'], [('note', "text, such as 'good'")])
     """
     name, limit = str(source), max_gigabytes * 1e9
-    wanted = Wanted(columns, id_column, missing, min_rows, exclude, na)
+    wanted = Wanted(**options)
     kind = "a table"
     try:
         with _opened(name, limit) as file:
             kind = _kind(file, name)
             if kind == "text":
-                found = _text(file, name, wanted.words, delimiter, decimal, encoding)
+                found = _text(file, name, wanted)
             elif kind == "parquet":
                 found = _parquet(file, name, wanted)
             elif kind == "npy":
@@ -217,7 +186,7 @@ def _parquet(file: BinaryIO, name: str, wanted: Wanted) -> Found:
     if wanted.columns is not None:
         known = parquet.read_schema(file).names
         file.seek(0)
-        every = wanted._replace(columns=[*wanted.columns, *wanted.exclude], exclude=())
+        every = replace(wanted, columns=[*wanted.columns, *wanted.exclude], exclude=())
         # The first may name the rows.
         named = {*wanted_columns(name, every, known), wanted.id_column, *ID_NAMES, *known[:1]}
         columns = [column for column in known if column in named]
@@ -227,22 +196,15 @@ def _parquet(file: BinaryIO, name: str, wanted: Wanted) -> Found:
     return _in_memory(frame, [str(label) for label in frame.index] if named_rows else None)
 
 
-def _text(
-    file: BinaryIO,
-    name: str,
-    words: list[str],
-    delimiter: str | None,
-    decimal: str | None,
-    encoding: str | None,
-) -> Found:
+def _text(file: BinaryIO, name: str, wanted: Wanted) -> Found:
     pandas = _pandas()
-    found = encoding_of(iter(partial(file.read, HEAD), b""), encoding)
+    found = encoding_of(iter(partial(file.read, HEAD), b""), wanted.encoding)
     file.seek(0)
     head = codecs.getincrementaldecoder(found)().decode(file.read(HEAD))
     if "\0" in head:
         raise DataError(f"{name}: is not a text file: it holds bytes of value zero")
     # The last line may have been cut.
-    dialect = recognise(head[: head.rfind("\n") + 1] or head, name, delimiter, decimal)
+    dialect = recognise(head[: head.rfind("\n") + 1] or head, name, wanted)
     file.seek(0)
     try:
         header = _header(file, name, dialect.separator, found)
@@ -251,7 +213,7 @@ def _text(
             sep=dialect.separator,
             decimal=dialect.decimal,
             encoding=found,
-            na_values=words,
+            na_values=wanted.words,
             skiprows=None if dialect.units is None else [dialect.units],
             low_memory=False,
             index_col=False,
@@ -264,7 +226,9 @@ def _text(
     frame.columns = header
     if frame.empty:
         raise DataError(f"{name}: has a header and no rows")
-    said = [] if encoding or found == "utf-8-sig" else [f"text is read as {found} (--encoding)"]
+    said = (
+        [] if wanted.encoding or found == "utf-8-sig" else [f"text is read as {found} (--encoding)"]
+    )
     return _in_memory(frame, recognised=said + dialect.recognised)
 
 

@@ -28,8 +28,6 @@ from outweigh.protocols import Array, StepRule
 from outweigh.samples import Rows
 from outweigh.samples.matrices import as_array
 
-__all__ = ["fit_paper"]
-
 
 def fit_paper(
     rows: Rows,

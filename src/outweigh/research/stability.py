@@ -16,8 +16,6 @@ from outweigh.optimise.capped_simplex import CappedSimplex
 from outweigh.protocols import Array, Norm
 from outweigh.samples import DenseSamples
 
-__all__ = ["Stability", "rows_in_theory", "stability"]
-
 PROBLEMS = ("sparse mean", "mean", "sparse pca", "pca")
 
 _MAX_ALTERNATIONS = 50
@@ -82,13 +80,13 @@ def stability(
     contamination : float in (0, 0.5)
         The eps of the definition; weights range over D(n, 2 eps).
     n_nonzero : int, optional
-        The sparsity k; needed for the sparse problems.
+        The sparsity k; for the sparse problems, which need it.
     mean : array-like of shape (n_features,), optional
-        The true mean; needed for the means.
+        The true mean; for the means, which need it.
     component : array-like of shape (n_features,), optional
-        The true direction v; needed for PCA.
+        The true direction v; for PCA, which needs it.
     spike : float, optional
-        The true strength rho; needed for PCA.
+        The true strength rho; for PCA, which needs it.
 
     Returns
     -------
@@ -117,6 +115,14 @@ def stability(
         raise ValueError(f"problem must be one of {', '.join(PROBLEMS)}; got {problem!r}")
     if not (isinstance(contamination, Real) and 0.0 < contamination < 0.5):
         raise ValueError(f"contamination must lie in (0, 0.5); got {contamination}")
+    needless = {"component": component, "spike": spike}
+    if problem.endswith("pca"):
+        needless = {"mean": mean}
+    if not problem.startswith("sparse"):
+        needless["n_nonzero"] = n_nonzero
+    for name, given in needless.items():
+        if given is not None:
+            raise ValueError(f"{name} has no meaning for {problem!r}; leave it out")
     k = _sparsity(problem, n_nonzero, d)
     domain = CappedSimplex.from_contamination(rows.shape[0], min(2.0 * contamination, 0.999))
     mean_deviation = None
