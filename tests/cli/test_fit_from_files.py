@@ -280,6 +280,28 @@ BAD: dict[str, tuple[list[str], str]] = {
     "encoding": (["fit", "mean", "good.csv", "--encoding", "x"], "must be an encoding such as"),
     "nan gigabytes": (["fit", "mean", "good.csv", "--max-gigabytes", "nan"], "above 0"),
     "negative gigabytes": (["fit", "mean", "good.csv", "--max-gigabytes", "-1"], "above 0"),
+    "delimiter of an array": (
+        ["fit", "mean", "good.npy", "--delimiter", ";"],
+        "good.npy: --delimiter ';' has no effect, as this is not a text file",
+    ),
+    "decimal of an array": (["fit", "mean", "good.npy", "--decimal", ","], "--decimal ',' has no"),
+    "encoding of Parquet": (
+        ["fit", "mean", "good.parquet", "--encoding", "utf-8"],
+        "good.parquet: --encoding 'utf-8' has no effect",
+    ),
+    "words in an array": (["fit", "mean", "good.npy", "--na=-9,ERR"], "--na 'ERR' has no"),
+    "decimal of parts": (
+        ["fit", "mean", "good.npy", "--scheduler", "threads", "--decimal", ","],
+        "--decimal ',' has no effect",
+    ),
+    "delimiter of parts": (
+        ["fit", "mean", "good.parquet", "--scheduler", "threads", "--delimiter", ";"],
+        "--delimiter ';' has no effect",
+    ),
+    "gigabytes of parts": (
+        ["fit", "mean", "good.csv", "--scheduler", "threads", "--max-gigabytes", "1"],
+        "--max-gigabytes: has no effect with --scheduler",
+    ),
     "under a file": (["fit", "mean", "good.csv", "--save", "taken/m"], "taken is not a folder"),
     "components": (["fit", "pca", "good.csv", "--components", "9"], "n_components=9"),
     "n-nonzero": (["fit", "mean", "good.csv", "--n-nonzero", "2"], "use sparse-mean"),
@@ -297,7 +319,9 @@ BAD: dict[str, tuple[list[str], str]] = {
 def test_bad_input_is_one_line_and_exit_code_two(
     case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    good(tmp_path)
+    rows = pd.read_csv(good(tmp_path))
+    np.save(tmp_path / "good.npy", rows.to_numpy())
+    rows.to_parquet(tmp_path / "good.parquet")
     (tmp_path / "taken").write_text("precious")
     monkeypatch.chdir(tmp_path)
     arguments, reason = BAD[case]

@@ -199,7 +199,6 @@ def _add_reading(parser: argparse.ArgumentParser, columns: bool) -> None:
     add(
         "--max-gigabytes",
         type=_gigabytes,
-        default=MAX_GIGABYTES,
         metavar="GB",
         help=f"refuse files that hold more, also decompressed (default: {MAX_GIGABYTES:g})",
     )

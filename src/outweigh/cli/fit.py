@@ -37,6 +37,7 @@ from outweigh.files import (
     write_file,
 )
 from outweigh.files.model import load_model, save_model
+from outweigh.files.reading import BINARY
 from outweigh.files.table import listed
 from outweigh.protocols import Array
 from outweigh.report import Fitted, build_fit_report
@@ -159,9 +160,21 @@ def _rows(arguments: argparse.Namespace, columns: Sequence[str] | None, min_rows
         "min_rows": min_rows,
         **_written(arguments),
     }
-    if arguments.scheduler:
-        return open_table(arguments.file, **options)
-    return read_table(arguments.file, max_gigabytes=arguments.max_gigabytes, **options)
+    if not arguments.scheduler:
+        return read_table(arguments.file, **_limit(arguments), **options)
+    others = {getattr(arguments, name, None) for name in ("covariance", "trusted")}
+    if _limit(arguments) and others <= {None, "none"}:
+        raise DataError(
+            "--max-gigabytes: has no effect with --scheduler, which reads FILE in parts; leave one "
+            "of them out"
+        )
+    return open_table(arguments.file, **options)
+
+
+def _limit(arguments: argparse.Namespace) -> dict[str, float]:
+    """Return the limit of what is read at once, where one is given."""
+    given = arguments.max_gigabytes
+    return {} if given is None else {"max_gigabytes": given}
 
 
 def _written(arguments: argparse.Namespace) -> dict[str, Any]:
@@ -249,12 +262,9 @@ def _covariance(arguments: argparse.Namespace, columns: list[str]) -> Array | st
         return "auto"
     if arguments.covariance == "none":
         return None
-    values = read_table(
-        file,
-        columns=columns,
-        max_gigabytes=arguments.max_gigabytes,
-        **_written(arguments),
-    ).values
+    # What is said of how FILE is written need not hold for a file of another kind.
+    written = {} if file.lower().endswith(BINARY) else _written(arguments)
+    values = read_table(file, columns=columns, **_limit(arguments), **written).values
     if arguments.trusted:
         from sklearn.covariance import LedoitWolf
 

@@ -87,6 +87,9 @@ def sample_weights(sample_weight: ArrayLike | None, n_samples: int) -> Array:
     if is_dask(sample_weight):
         sample_weight = np.asarray(sample_weight)
     _refuse_masked(sample_weight, "sample_weight")
+    kind = np.asarray(sample_weight).dtype.kind
+    if kind not in "biufO":
+        raise ValueError("sample_weight must hold numbers; got dates, text or complex numbers")
     weights = np.asarray(
         _check_sample_weight(
             sample_weight, np.empty((n_samples, 0)), dtype=np.float64, ensure_non_negative=True
@@ -209,8 +212,8 @@ def _validated(estimator: BaseEstimator, X: Any, **how: Any) -> Any:
         X = X.astype(np.result_type(X, np.float32)).filled(np.nan)
     _refuse_masked(X, "X")
     # Columns of dates alone would be taken for numbers, of a size that depends on the unit of time.
-    if getattr(X, "dtype", np.dtype(float)).kind in "mM":
-        raise ValueError("X holds dates or time spans; turn them into numbers first")
+    if getattr(X, "dtype", np.dtype(float)).kind in "mMV":
+        raise ValueError("X holds dates, time spans or records; turn them into numbers first")
     if hasattr(X, "head"):
         _refuse_cells(X.head(1), missing)
     if missing and hasattr(X, "isna"):
@@ -253,10 +256,13 @@ def _refuse_cells(X: Any, missing: bool) -> None:
 def _columns(X: Any) -> Iterable[tuple[object, Any]]:
     """Return the columns of a pandas or polars DataFrame with their names.
 
-    Of an array with NaN those that have any, by number; none of other data.
+    Of an array by number: of floats those that have NaN, of objects and text all. None of other
+    data.
     """
     if hasattr(X, "iter_columns"):
         return zip(X.columns, X.iter_columns(), strict=True)
+    if isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind in "OSU":
+        return enumerate(X.T)
     if isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind == "f":
         return [(int(j), X[:, j]) for j in np.flatnonzero(np.isnan(X).any(axis=0))]
     return X.items() if hasattr(X, "iloc") and hasattr(X, "columns") else ()

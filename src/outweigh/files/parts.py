@@ -123,6 +123,7 @@ def open_table(source: str, **options: Any) -> Table:
         raise DataError(f"{source}: no such file")
     try:
         if "::" in source or source.rstrip("/").endswith((".npy", ".zarr")):
+            wanted.refuse_writing(source)
             found = _from_array(_array(source))
         else:
             found = _from_frame(*_frame(source, wanted))
@@ -246,6 +247,7 @@ def _frame(source: str, wanted: Wanted) -> tuple[Any, list[str]]:
     name = source.lower().rstrip("/")
     try:
         if name.endswith((".parquet", ".pq")) or Path(source).is_dir():
+            wanted.refuse_writing(source)
             library("pyarrow", f"{source}: reading Parquet files needs")
             return dd.read_parquet(source), []
         options, recognised = _written(source, wanted)

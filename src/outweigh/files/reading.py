@@ -47,6 +47,9 @@ from outweigh.libraries import library
 MAX_GIGABYTES = 4.0
 """Files that hold more than this are refused unless more is allowed."""
 
+BINARY = (".npy", ".npz", ".parquet", ".pq")
+"""How names of files end that hold no text."""
+
 _KINDS = {b"PAR1": "parquet", b"\x93NUMPY": "npy", b"PK\x03\x04": "npz"}
 _DECOMPRESSED: dict[bytes, Any] = {
     b"\x1f\x8b": gzip.open,
@@ -96,6 +99,8 @@ def read_table(
     try:
         with _opened(name, limit) as file:
             kind = _kind(file, name)
+            if kind != "text":
+                wanted.refuse_writing(name)
             if kind == "text":
                 found = _text(file, name, wanted)
             elif kind == "parquet":
@@ -148,7 +153,7 @@ def _kind(file: BinaryIO, name: str) -> str:
     start = _start(file)
     kind = next((kind for mark, kind in _KINDS.items() if start.startswith(mark)), "text")
     suffix = Path(name).suffix.lower()
-    if kind == "text" and suffix in (".npy", ".npz", ".parquet", ".pq"):
+    if kind == "text" and suffix in BINARY:
         raise DataError(f"{name}: is not a {suffix} file")
     return kind
 

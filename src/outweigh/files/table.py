@@ -114,6 +114,16 @@ class Wanted:
         """What stands for a missing value and is no number."""
         return [word for word in self.na if not is_number(word)]
 
+    def refuse_writing(self, source: str) -> None:
+        """Refuse what is said of how text is written, for a file that holds none."""
+        said = {name: getattr(self, name) for name in ("delimiter", "decimal", "encoding")}
+        for name, value in {**said, "na": ",".join(self.words) or None}.items():
+            if value is not None:
+                raise DataError(
+                    f"{source}: --{name} {value!r} has no effect, as this is not a text file; leave "
+                    "it out"
+                )
+
 
 @dataclass(frozen=True)
 class Found:
