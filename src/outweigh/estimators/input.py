@@ -100,7 +100,9 @@ def sample_weights(sample_weight: ArrayLike | None, n_samples: int) -> Array:
         return weights
     # Divided by the largest first: squares of huge or tiny weights are out of range.
     weights = weights / largest
-    return np.asarray(weights * (weights.sum() / (weights @ weights)))
+    # In the order of their sizes: so no digit depends on the order of the rows.
+    ranked = np.sort(weights)
+    return np.asarray(weights * (ranked.sum() / (ranked @ ranked)))
 
 
 def each_row(

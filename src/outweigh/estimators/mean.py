@@ -22,7 +22,6 @@ from outweigh.fit.result import Fit
 from outweigh.fit.score import EllipticalScore, RowScore
 from outweigh.fit.task import Task
 from outweigh.norms import KyFan, RowwiseLargest
-from outweigh.norms.entrywise import top_k_indices
 from outweigh.objectives import MomentObjective
 from outweigh.optimise import CappedSimplex
 from outweigh.protocols import Array, Indices
@@ -386,7 +385,9 @@ class RobustSparseMean(MeanEstimator):
             k = count_entries(z, found.problem.n_effective(found.weights))
         else:
             k = min(int(self.n_nonzero), z.size)
-        chosen = top_k_indices(z, k)
+        # Of entries that are equal but for rounding the first.
+        size = np.abs(z) / max(float(np.abs(z).max()), np.finfo(float).tiny)
+        chosen = np.sort(np.argsort(-np.round(size, 9), kind="stable")[:k])
         self.n_nonzero_ = int(chosen.size)
         self.support_ = standardizer.columns[chosen]
         norm = found.problem.objective.norm

@@ -295,12 +295,13 @@ class ComponentsEstimator(
 def _projected(rows: NDArray[np.floating], mean: Array, components: Array) -> NDArray[np.floating]:
     """Return the scores of rows, in their precision."""
     scores = np.empty((rows.shape[0], components.shape[0]), dtype=rows.dtype)
-    limit = np.finfo(rows.dtype).max
+    # Sums of products with the components stay within floating point.
+    limit = np.finfo(rows.dtype).max / max(float(np.abs(components).sum(axis=1).max()), 1.0)
     # In double precision, a part of the rows at a time: far from zero the difference from the
     # mean would lose its digits in single precision, and a copy of all rows may be too much.
     for start in range(0, rows.shape[0], _ROWS_AT_A_TIME):
         part = slice(start, start + _ROWS_AT_A_TIME)
-        scores[part] = np.clip((rows[part] - mean) @ components.T, -limit, limit)
+        scores[part] = np.clip(rows[part] - mean, -limit, limit) @ components.T
     return scores
 
 

@@ -120,8 +120,8 @@ class Wanted:
         for name, value in {**said, "na": ",".join(self.words) or None}.items():
             if value is not None:
                 raise DataError(
-                    f"{source}: --{name} {value!r} has no effect, as this is not a text file; leave "
-                    "it out"
+                    f"{source}: --{name} {value!r} has no effect, as this is not a text file; "
+                    "leave it out"
                 )
 
 

@@ -86,7 +86,7 @@ def set_apart(
     return groups
 
 
-def _in_span(rows: Array) -> Array:
+def _in_span(rows: Array, weight: Array) -> Array:
     """Return rows in coordinates of the directions between them, where those are not all.
 
     Outside these is rounding, which would be whitened to directions of its own. Of each row only
@@ -99,7 +99,7 @@ def _in_span(rows: Array) -> Array:
     apart = length > 1e-9 * np.sqrt(squared + squared.min())
     if not apart.any():
         return rows
-    axes = principal_axes(from_nearest[apart] / length[apart, None], np.ones(apart.sum()))[1]
+    axes = principal_axes(from_nearest[apart] / length[apart, None], weight[apart])[1]
     return from_nearest @ axes if axes.shape[1] < rows.shape[1] else rows
 
 
@@ -107,7 +107,7 @@ def _next_group(
     Z: Array, weight: Array, allowed: float, tuning: Tuning
 ) -> NDArray[np.bool_] | None:
     # Without the groups before, rows may be in a subspace.
-    Z = _in_span(Z)
+    Z = _in_span(Z, weight)
     n, d = float(weight.sum()), Z.shape[1]
     if n < _ROWS_FOR_SEARCH * d:
         # Too few rows to look for a direction: those of most variance, as they are.

@@ -77,7 +77,9 @@ class Standardizer:
 
     def direction(self, step: Array) -> Array:
         """Return a step between two rows, in the units of X, in those of the noise."""
-        z = step / self.scale
+        with np.errstate(over="ignore"):
+            z = step / self.scale
+        z = np.clip(z, -INFINITE, INFINITE)
         return np.asarray(z if self.whitener is None else z @ self.whitener)
 
     @property
@@ -416,7 +418,7 @@ def _with_deviations(
     bulk where outliers make it more. Columns of few values follow no such law: the plain one.
     """
     n, d = float(weight.sum()), few.size
-    middle = np.clip(standard.direction(centre), -INFINITE, INFINITE)
+    middle = standard.direction(centre)
     size = max(1, _VALUES_IN_CACHE // d)
     parts = [slice(start, start + size) for start in range(0, len(rows), size)]
     squared = np.empty(len(rows))
