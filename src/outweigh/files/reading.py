@@ -50,6 +50,7 @@ MAX_GIGABYTES = 4.0
 BINARY = (".npy", ".npz", ".parquet", ".pq")
 """How names of files end that hold no text."""
 
+_ROWS_AT_A_TIME = 4096
 _KINDS = {b"PAR1": "parquet", b"\x93NUMPY": "npy", b"PK\x03\x04": "npz"}
 _DECOMPRESSED: dict[bytes, Any] = {
     b"\x1f\x8b": gzip.open,
@@ -104,7 +105,7 @@ def read_table(
             if kind == "text":
                 found = _text(file, name, wanted)
             elif kind == "parquet":
-                found = _parquet(file, name, wanted)
+                found = _parquet(file, name, limit, wanted)
             elif kind == "npy":
                 found = _in_columns(array_in(read_at_most(file, limit, "the array")), name)
             else:
@@ -184,7 +185,7 @@ def _in_columns(array: NDArray[Any], name: str) -> Found:
     return _in_memory(_pandas().DataFrame(array, columns=names))
 
 
-def _parquet(file: BinaryIO, name: str, wanted: Wanted) -> Found:
+def _parquet(file: BinaryIO, name: str, limit: float, wanted: Wanted) -> Found:
     pandas = _pandas()
     parquet = library("pyarrow.parquet", f"{name}: reading Parquet files needs")
     columns = None
@@ -195,6 +196,13 @@ def _parquet(file: BinaryIO, name: str, wanted: Wanted) -> Found:
         # The first may name the rows.
         named = {*wanted_columns(name, every, known), wanted.id_column, *ID_NAMES, *known[:1]}
         columns = [column for column in known if column in named]
+    # What a value that is repeated takes is not in its sizes: some rows at a time, it is counted.
+    held = 0
+    for batch in parquet.ParquetFile(file).iter_batches(_ROWS_AT_A_TIME, columns=columns):
+        held += batch.nbytes
+        if held > limit:
+            raise TooLarge(DECOMPRESSED)
+    file.seek(0)
     frame = pandas.read_parquet(file, columns=columns)
     frame.columns = [str(column) for column in frame.columns]
     named_rows = not isinstance(frame.index, pandas.RangeIndex)
