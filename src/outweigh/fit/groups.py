@@ -106,15 +106,15 @@ def _in_span(rows: Array, weight: Array) -> Array:
 def _next_group(
     Z: Array, weight: Array, allowed: float, tuning: Tuning
 ) -> NDArray[np.bool_] | None:
-    # Without the groups before, rows may be in a subspace.
-    Z = _in_span(Z, weight)
     n, d = float(weight.sum()), Z.shape[1]
     if n < _ROWS_FOR_SEARCH * d:
         # Too few rows to look for a direction: those of most variance, as they are.
         Y = _principal(Z, weight)
         found = two_groups(Y, weight, np.eye(Y.shape[1]), EM_STEPS, move=False)
     else:
-        Y = _bounded(Z, weight)
+        # Also where all rows are not, those without the groups before may be in a subspace.
+        Y = _bounded(_in_span(Z, weight), weight)
+        d = Y.shape[1]
         some, times = _some_rows(Y, weight, max(_SAMPLE, _SAMPLE_PER_FEATURE * d))
         start = _first_directions(Y[some], times)
         found = two_groups(Y[some], times, start, EM_STEPS)
