@@ -58,13 +58,9 @@ def fit(arguments: argparse.Namespace) -> int:
         raise DataError(f"--n-nonzero: has no meaning for {kind}; use {sparse}")
     if arguments.components != 1 and not kind.endswith("pca"):
         raise DataError(f"--components: has no meaning for {kind}; it is for pca and sparse-pca")
-    outputs = {
-        "--out": (arguments.out, (".json", ".csv")),
-        "--weights": (arguments.weights, (".csv",)),
-        "--report": (arguments.report, (".html", ".htm")),
-        "--save": (arguments.save, ()),
-    }
-    asked = check_outputs(outputs, arguments.file, arguments.force)
+    asked = check_outputs(
+        arguments, out=(".json", ".csv"), weights=(".csv",), report=(".html", ".htm"), save=()
+    )
     with _passes(arguments):
         fitted, seconds, table = _fitted(arguments)
         summary = _summary(fitted, seconds)
@@ -74,11 +70,11 @@ def fit(arguments: argparse.Namespace) -> int:
 
 def score(arguments: argparse.Namespace) -> int:
     """Score the rows of a file with a saved model."""
-    asked = check_outputs({"--out": (arguments.out, (".csv",))}, arguments.file, arguments.force)
+    asked = check_outputs(arguments, out=(".csv",))
     with _passes(arguments):
         model = load_model(arguments.model)
         names = [str(name) for name in getattr(model, "feature_names_in_", ())]
-        table = _rows(arguments, names or None, min_rows=1)
+        table = _rows(arguments, columns=names or None, min_rows=1)
         rows: Any = table.values
         if names and table.lazy:
             # The columns were chosen by name; a Dask array does not carry the names on.
@@ -149,24 +145,22 @@ def _of_a_part(error: Exception) -> bool:
     return isinstance(error, (RuntimeError, OSError)) or module == "distributed"
 
 
-def _rows(arguments: argparse.Namespace, columns: Sequence[str] | None, min_rows: int = 2) -> Table:
-    """Read FILE as the options say."""
-    options: dict[str, Any] = {
-        "columns": columns,
-        "id_column": arguments.id_column,
-        "exclude": getattr(arguments, "exclude", ()),
-        "missing": arguments.missing,
-        "min_rows": min_rows,
-        **_written(arguments),
-    }
+# Options of how files are written, and of what is read of FILE.
+_WRITTEN = ("delimiter", "decimal", "encoding", "na")
+_READ = (*_WRITTEN, "columns", "exclude", "id_column", "missing")
+
+
+def _options(arguments: argparse.Namespace, names: Sequence[str]) -> dict[str, Any]:
+    """Return some options of a command by name; not each command has all."""
+    return {name: value for name, value in vars(arguments).items() if name in names}
+
+
+def _rows(arguments: argparse.Namespace, **options: Any) -> Table:
+    """Read FILE as the options say; those given here count more."""
+    options = {**_options(arguments, _READ), **options}
     if arguments.scheduler:
         return open_table(arguments.file, **options)
     return read_table(arguments.file, max_gigabytes=arguments.max_gigabytes, **options)
-
-
-def _written(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Return what the options say of how files are written."""
-    return {name: getattr(arguments, name) for name in ("delimiter", "decimal", "encoding", "na")}
 
 
 def _notes(table: Table) -> list[str]:
@@ -186,7 +180,7 @@ def _notes(table: Table) -> list[str]:
 
 
 def _fitted(arguments: argparse.Namespace) -> tuple[Fitted, float, Table]:
-    table = _rows(arguments, arguments.columns)
+    table = _rows(arguments)
     chosen = []
     if arguments.kind == "auto":
         arguments.kind, why = choose(table)
@@ -249,12 +243,8 @@ def _covariance(arguments: argparse.Namespace, columns: list[str]) -> Array | st
         return "auto"
     if arguments.covariance == "none":
         return None
-    values = read_table(
-        file,
-        columns=columns,
-        max_gigabytes=arguments.max_gigabytes,
-        **_written(arguments),
-    ).values
+    options = _options(arguments, (*_WRITTEN, "max_gigabytes"))
+    values = read_table(file, columns=columns, **options).values
     if arguments.trusted:
         from sklearn.covariance import LedoitWolf
 
