@@ -53,10 +53,10 @@ _ESTIMATORS: dict[str, type[RobustEstimator]] = {
 def fit(arguments: argparse.Namespace) -> int:
     """Fit an estimator to the rows of a file."""
     kind = arguments.kind
-    if arguments.n_nonzero != "auto" and not kind.startswith("sparse-"):
+    if arguments.n_nonzero is not None and not kind.startswith("sparse-"):
         sparse = "sparse-mean" if kind == "auto" else f"sparse-{kind}"
         raise DataError(f"--n-nonzero: has no meaning for {kind}; use {sparse}")
-    if arguments.components != 1 and not kind.endswith("pca"):
+    if arguments.components is not None and not kind.endswith("pca"):
         raise DataError(f"--components: has no meaning for {kind}; it is for pca and sparse-pca")
     asked = check_outputs(
         arguments, out=(".json", ".csv"), weights=(".csv",), report=(".html", ".htm"), save=()
@@ -158,9 +158,16 @@ def _options(arguments: argparse.Namespace, names: Sequence[str]) -> dict[str, A
 def _rows(arguments: argparse.Namespace, **options: Any) -> Table:
     """Read FILE as the options say; those given here count more."""
     options = {**_options(arguments, _READ), **options}
-    if arguments.scheduler:
-        return open_table(arguments.file, **options)
-    return read_table(arguments.file, max_gigabytes=arguments.max_gigabytes, **options)
+    if not arguments.scheduler:
+        return read_table(arguments.file, **_options(arguments, ("max_gigabytes",)), **options)
+    # What --trusted and --covariance name is read as a whole.
+    others = [vars(arguments).get(name) for name in ("trusted", "covariance")]
+    if "max_gigabytes" in arguments and not any(others):
+        raise DataError(
+            "--max-gigabytes: has no meaning with --scheduler, which reads FILE in parts; leave "
+            "one of them out"
+        )
+    return open_table(arguments.file, **options)
 
 
 def _notes(table: Table) -> list[str]:
@@ -207,8 +214,8 @@ def _fitted(arguments: argparse.Namespace) -> tuple[Fitted, float, Table]:
             f"weights were searched on a random sample of {estimator.subsample_.size:,} rows, of "
             "which the verdict speaks; the others are weighted by their scores (see --subsample)"
         )
-    stand_out = getattr(estimator, "n_nonzero_", 0)
-    if arguments.n_nonzero == "auto" and 2 * stand_out > len(table.columns):
+    found_auto = arguments.kind == "sparse-mean" and estimator.n_nonzero == "auto"
+    if found_auto and 2 * (stand_out := estimator.n_nonzero_) > len(table.columns):
         notes.append(
             f"the mean is not sparse about zero: {stand_out:,} of {len(table.columns):,} entries "
             "stand out; subtract a baseline that you know, or fit mean instead of sparse-mean"
@@ -221,19 +228,20 @@ def _fitted(arguments: argparse.Namespace) -> tuple[Fitted, float, Table]:
 
 
 def _estimator(arguments: argparse.Namespace, covariance: Array | str | None) -> RobustEstimator:
-    options = {"contamination": arguments.contamination, "covariance": covariance}
-    if arguments.kind.endswith("pca"):
-        options["n_components"] = arguments.components
-    if arguments.kind.startswith("sparse-"):
-        options["n_nonzero"] = arguments.n_nonzero
+    options = {
+        "contamination": arguments.contamination,
+        "n_components": arguments.components,
+        "n_nonzero": arguments.n_nonzero,
+        "scale": arguments.scale,
+        "subsample": arguments.subsample,
+    }
     # Where one is not given, the estimator knows its default.
-    for name, value, nothing in (
-        ("scale", arguments.scale, "none"),
-        ("subsample", arguments.subsample, "all"),
-    ):
-        if value is not None:
-            options[name] = None if value == nothing else value
-    return _ESTIMATORS[arguments.kind](**options)
+    given: dict[str, Any] = {
+        name: None if value in ("none", "all") else value
+        for name, value in options.items()
+        if value is not None
+    }
+    return _ESTIMATORS[arguments.kind](covariance=covariance, **given)
 
 
 def _covariance(arguments: argparse.Namespace, columns: list[str]) -> Array | str | None:
