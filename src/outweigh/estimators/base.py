@@ -148,11 +148,11 @@ class RobustEstimator(Parameters, OutlierMixin, BaseEstimator):
                     UserWarning,
                     stacklevel=2,
                 )
-            drawn = subsample_of(rows, weight, self.subsample, self.random_state)
-            if drawn is None:
+            if self.subsample is None or n_counted <= self.subsample:
                 self.subsample_, self._weights_of_sample, self._allowance = None, None, 0.0
                 self._fit_rows(rows, np.ones(rows.shape[0]) if weight is None else weight)
             else:
+                drawn = subsample_of(rows, weight, self.subsample, self.random_state)
                 self.subsample_ = drawn.indices
                 known = self.contamination != "auto"
                 self._allowance = drawn.allowance(float(self.contamination)) if known else 0.0
@@ -214,7 +214,8 @@ class RobustEstimator(Parameters, OutlierMixin, BaseEstimator):
             again = self._better_task(task, found)
             if again != task:
                 found = solve(rows, weight, again, settings, log)
-        _warn_constant(found.noise.varying, d, getattr(self, "feature_names_in_", None))
+        if found.noise.varying.size < d:
+            _warn_constant(found.noise.varying, d, getattr(self, "feature_names_in_", None))
         certificate = found.certificate
         self.weights_ = np.zeros(sample_weight.size)
         self.weights_[counted] = found.weights
@@ -480,12 +481,11 @@ def _warn_constant(
 ) -> None:
     """Warn once of columns that never vary, by name where they have names."""
     constant = np.setdiff1d(np.arange(n_features), varying)
-    if constant.size:
-        some = constant[:5] if names is None else names[constant[:5]]
-        shown = ", ".join(map(str, some)) + (", ..." if constant.size > 5 else "")
-        warnings.warn(
-            f"{constant.size} of {n_features} features are constant (columns {shown}); they are "
-            "left out of the descent and their location is the constant",
-            UserWarning,
-            stacklevel=4,
-        )
+    some = constant[:5] if names is None else names[constant[:5]]
+    shown = ", ".join(map(str, some)) + (", ..." if constant.size > 5 else "")
+    warnings.warn(
+        f"{constant.size} of {n_features} features are constant (columns {shown}); they are "
+        "left out of the descent and their location is the constant",
+        UserWarning,
+        stacklevel=4,
+    )
