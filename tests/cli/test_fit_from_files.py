@@ -102,6 +102,18 @@ def test_components_come_from_a_file_too(kind: str, tmp_path: Path) -> None:
     assert np.abs(loadings[:4]).min() > 0.4
 
 
+def test_two_sparse_components_come_from_a_file(tmp_path: Path) -> None:
+    rng = np.random.default_rng(6)
+    X = rng.standard_normal((500, 20))
+    X[:, :4] += 3.0 * rng.standard_normal((500, 1))
+    X[:, 6:10] += 2.0 * rng.standard_normal((500, 1))
+    np.save(tmp_path / "data.npy", X)
+    out = tmp_path / "result.json"
+    command = ["fit", "sparse-pca", str(tmp_path / "data.npy"), "--components", "2"]
+    assert main([*command, "--out", str(out)]) == 0
+    assert len(json.loads(out.read_text())["components"]) == 2
+
+
 def test_auto_says_which_estimator_it_took_and_why(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -267,6 +279,18 @@ BAD: dict[str, tuple[list[str], str]] = {
     "unknown id": (["fit", "mean", "good.csv", "--id-column", "z"], "no column is called 'z'"),
     "contamination": (["fit", "mean", "good.csv", "--contamination", "0.7"], "below 0.5"),
     "half": (["fit", "mean", "good.csv", "--contamination", "0.5"], "from 0 to below 0.5"),
+    "a component of a mean": (
+        ["fit", "mean", "good.csv", "--components", "1"],
+        "--components: has no meaning for mean",
+    ),
+    "entries of a dense mean": (
+        ["fit", "mean", "good.csv", "--n-nonzero", "auto"],
+        "--n-nonzero: has no meaning for mean; use sparse-mean",
+    ),
+    "parts and a limit": (
+        ["fit", "mean", "good.csv", "--scheduler", "threads", "--max-gigabytes", "1"],
+        "--max-gigabytes: has no meaning with --scheduler",
+    ),
     "no components": (
         ["fit", "pca", "good.csv", "--components", "0"],
         "must be auto or a whole number of at least 1; got '0'",
@@ -297,10 +321,6 @@ BAD: dict[str, tuple[list[str], str]] = {
     "delimiter of parts": (
         ["fit", "mean", "good.parquet", "--scheduler", "threads", "--delimiter", ";"],
         "--delimiter ';' has no effect",
-    ),
-    "gigabytes of parts": (
-        ["fit", "mean", "good.csv", "--scheduler", "threads", "--max-gigabytes", "1"],
-        "--max-gigabytes: has no effect with --scheduler",
     ),
     "under a file": (["fit", "mean", "good.csv", "--save", "taken/m"], "taken is not a folder"),
     "components": (["fit", "pca", "good.csv", "--components", "9"], "n_components=9"),

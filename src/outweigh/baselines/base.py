@@ -191,6 +191,15 @@ class MeanBaseline(Baseline):
         return {"location": hard_threshold(estimate, n_nonzero), "support": support}
 
 
+class CentredMean(MeanBaseline):
+    """A baseline for means that sees the rows less the median of each feature."""
+
+    def _found(self, X: Array, n_nonzero: int) -> Found:
+        origin = np.median(X, axis=0)
+        found = super()._found(X - origin, n_nonzero)
+        return replace(found, estimate=origin + found.estimate)
+
+
 class ComponentsBaseline(Baseline):
     """A baseline for components.
 

@@ -7,7 +7,7 @@ import scipy.sparse
 import scipy.sparse.linalg
 import scipy.special
 
-from outweigh.baselines.base import Found, MeanBaseline
+from outweigh.baselines.base import CentredMean, Found
 from outweigh.baselines.leading_directions import top_eigenpair
 from outweigh.baselines.pruning import naive_prune
 from outweigh.baselines.surviving_rows import SurvivingRows
@@ -15,7 +15,7 @@ from outweigh.norms.entrywise import top_k_indices
 from outweigh.protocols import Array, Indices
 
 
-class FilterSparseMean(MeanBaseline):
+class FilterSparseMean(CentredMean):
     """The iterative filter for sparse means, "RME_sp".
 
     After naive pruning, let M be the covariance of the rows left, less the identity, on its k
@@ -74,10 +74,8 @@ class FilterSparseMean(MeanBaseline):
     failure_probability: float = 0.2
     false_discovery_rate: float = 0.1
 
-    def _find(self, X: Array, n_nonzero: int) -> Found:
+    def _find(self, Z: Array, n_nonzero: int) -> Found:
         eps, k = self.contamination, n_nonzero
-        origin = np.median(X, axis=0)
-        Z = X - origin
         rows = SurvivingRows(Z, naive_prune(Z, self.failure_probability))
         n_iter = 0
         while eps > 0.0 and len(rows) > 1:
@@ -89,7 +87,7 @@ class FilterSparseMean(MeanBaseline):
             value, direction = top_eigenpair(covariance[np.ix_(features, features)])
             if value > 1.0 + eps * np.sqrt(np.log(1.0 / eps)):
                 distances = _distances_from_median(rows.columns(features) @ direction)
-                level = np.log(k * np.log(len(rows) * X.shape[1] / self.failure_probability))
+                level = np.log(k * np.log(len(rows) * Z.shape[1] / self.failure_probability))
                 tail = _linear_tail(distances - 3.0 * np.sqrt(value * eps), eps, level)
                 if rows.drop_unlikely(tail, self.false_discovery_rate):
                     continue
@@ -98,10 +96,10 @@ class FilterSparseMean(MeanBaseline):
             tail = _quadratic_tail(np.abs(_form_values(rows, excess)), eps)
             if not rows.drop_unlikely(tail, self.false_discovery_rate):
                 break
-        return Found(origin + rows.mean, inliers=rows.mask(), n_iter=n_iter)
+        return Found(rows.mean, inliers=rows.mask(), n_iter=n_iter)
 
 
-class FilterMean(MeanBaseline):
+class FilterMean(CentredMean):
     """The dense iterative filter: drop rows far along the top eigenvector of the covariance.
 
     While the top eigenvalue is above 1 + eps ln(1/eps), rows that are further from the median
@@ -144,10 +142,8 @@ class FilterMean(MeanBaseline):
     failure_probability: float = 0.2
     false_discovery_rate: float = 0.1
 
-    def _find(self, X: Array, n_nonzero: int) -> Found:
-        eps, n_features = self.contamination, X.shape[1]
-        origin = np.median(X, axis=0)
-        Z = X - origin
+    def _find(self, Z: Array, n_nonzero: int) -> Found:
+        eps, n_features = self.contamination, Z.shape[1]
         rows = SurvivingRows(Z, naive_prune(Z, self.failure_probability))
         n_iter = 0
         while eps > 0.0 and len(rows) > 1:
@@ -160,7 +156,7 @@ class FilterMean(MeanBaseline):
             tail = _dense_tail(distances, eps, level)
             if not rows.drop_unlikely(tail, self.false_discovery_rate):
                 break
-        return Found(origin + rows.mean, inliers=rows.mask(), n_iter=n_iter)
+        return Found(rows.mean, inliers=rows.mask(), n_iter=n_iter)
 
 
 def _largest_excess(covariance: Array, k: int) -> tuple[Indices, scipy.sparse.csr_array]:

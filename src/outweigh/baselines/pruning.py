@@ -7,7 +7,7 @@ from sklearn.covariance import MinCovDet
 
 from outweigh.adversaries import RandomState, as_generator
 from outweigh.adversaries.sample import BoolArray
-from outweigh.baselines.base import Found, MeanBaseline
+from outweigh.baselines.base import CentredMean, Found, MeanBaseline
 from outweigh.protocols import Array
 
 
@@ -44,7 +44,7 @@ class NaivePruning(MeanBaseline):
         return Found(X[kept].mean(axis=0), inliers=kept)
 
 
-class RansacMean(MeanBaseline):
+class RansacMean(CentredMean):
     """The mean of the random half of the rows that most rows are near to.
 
     After naive pruning the means of ``n_trials - 1`` random halves and the mean of all rows
@@ -80,10 +80,9 @@ class RansacMean(MeanBaseline):
     failure_probability: float = 0.2
     random_state: RandomState = None
 
-    def _find(self, X: Array, n_nonzero: int) -> Found:
-        origin = np.median(X, axis=0)
-        kept = naive_prune(X - origin, self.failure_probability)
-        Z = X[kept] - origin
+    def _find(self, Z: Array, n_nonzero: int) -> Found:
+        kept = naive_prune(Z, self.failure_probability)
+        Z = Z[kept]
         centres = _half_means(Z, self.n_trials, as_generator(self.random_state))
         n_features = Z.shape[1]
         radius = n_features + np.sqrt(n_features)
@@ -96,7 +95,7 @@ class RansacMean(MeanBaseline):
         best = int(np.argmax(np.count_nonzero(near, axis=0)))
         inliers = kept.copy()
         inliers[kept] = near[:, best]
-        return Found(origin + centres[best], inliers=inliers)
+        return Found(centres[best], inliers=inliers)
 
 
 class MinCovDetMean(MeanBaseline):

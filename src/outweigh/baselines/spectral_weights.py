@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from outweigh.baselines.base import Found, MeanBaseline
+from outweigh.baselines.base import CentredMean, Found
 from outweigh.baselines.pruning import naive_prune
 from outweigh.baselines.weight_descent import Objective, WeightDescent
 from outweigh.norms import KyFan
@@ -65,7 +65,7 @@ class GradientDescentMean(WeightDescent):
         return value_and_gradient
 
 
-class MultiplicativeWeightsMean(MeanBaseline):
+class MultiplicativeWeightsMean(CentredMean):
     """Multiplicative weights against the direction of top variance.
 
     After naive pruning, each round finds the top eigenvector v of the weighted covariance,
@@ -109,11 +109,10 @@ class MultiplicativeWeightsMean(MeanBaseline):
     max_iter: int = 100
     failure_probability: float = 0.2
 
-    def _find(self, X: Array, n_nonzero: int) -> Found:
+    def _find(self, Z: Array, n_nonzero: int) -> Found:
         eps = self.contamination
-        origin = np.median(X, axis=0)
-        kept = naive_prune(X - origin, self.failure_probability)
-        Z = X[kept] - origin
+        kept = naive_prune(Z, self.failure_probability)
+        Z = Z[kept]
         samples, n_samples = DenseSamples(Z), len(Z)
         domain = CappedSimplex.from_contamination(n_samples, eps)
         weights = best = np.full(n_samples, 1.0 / n_samples)
@@ -132,12 +131,12 @@ class MultiplicativeWeightsMean(MeanBaseline):
             with np.errstate(divide="ignore"):
                 logs = np.log(weights)
             weights = domain.project_kl(logs + np.log1p(-squares / (2.0 * squares.max())))
-        everywhere = np.zeros(len(X))
+        everywhere = np.zeros(len(kept))
         everywhere[kept] = best
-        return Found(origin + best @ Z, weights=everywhere, n_iter=n_iter)
+        return Found(best @ Z, weights=everywhere, n_iter=n_iter)
 
 
-class QuantumEntropyMean(MeanBaseline):
+class QuantumEntropyMean(CentredMean):
     """The filter by quantum entropy scores, "QUE".
 
     With the mean and the covariance S of the weighted rows, the score of a row x is
@@ -187,10 +186,8 @@ class QuantumEntropyMean(MeanBaseline):
     failure_probability: float = 0.2
     max_iter: int = 100
 
-    def _find(self, X: Array, n_nonzero: int) -> Found:
+    def _find(self, Z: Array, n_nonzero: int) -> Found:
         eps = self.contamination
-        origin = np.median(X, axis=0)
-        Z = X - origin
         weights = naive_prune(Z, self.failure_probability) / 1.0
         weights /= weights.sum()
         least, n_iter = 1.0 - 2.0 * eps, 0
@@ -210,4 +207,4 @@ class QuantumEntropyMean(MeanBaseline):
             far = order[np.cumsum(share[order]) - share[order] < 2.0 * eps]
             weights[far] *= 1.0 - scores[far] / scores.max()
         weights /= weights.sum()
-        return Found(origin + weights @ Z, weights=weights, n_iter=n_iter)
+        return Found(weights @ Z, weights=weights, n_iter=n_iter)

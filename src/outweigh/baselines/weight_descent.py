@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from outweigh.baselines.base import Found, MeanBaseline
+from outweigh.baselines.base import CentredMean, Found
 from outweigh.optimise.capped_simplex import CappedSimplex
 from outweigh.protocols import Array
 
@@ -14,7 +14,7 @@ Objective = Callable[[Array], tuple[float, Array]]
 """Takes weights to a value and its gradient."""
 
 
-class WeightDescent(MeanBaseline):
+class WeightDescent(CentredMean):
     """Template: the mean under the weights at which ``_objective`` is small.
 
     The weights sum to one and are at most 1 / ((1 - contamination) n).
@@ -28,9 +28,7 @@ class WeightDescent(MeanBaseline):
         """Return the function to lower; ``Z`` holds the rows less the median of each feature."""
         raise NotImplementedError
 
-    def _find(self, X: Array, n_nonzero: int) -> Found:
-        origin = np.median(X, axis=0)
-        Z = X - origin
+    def _find(self, Z: Array, n_nonzero: int) -> Found:
         weights, n_iter = descend(
             self._objective(Z, n_nonzero),
             CappedSimplex.from_contamination(len(Z), self.contamination),
@@ -38,7 +36,7 @@ class WeightDescent(MeanBaseline):
             max_iter=self.max_iter,
             tol=self.tol,
         )
-        return Found(origin + weights @ Z, weights=weights, n_iter=n_iter)
+        return Found(weights @ Z, weights=weights, n_iter=n_iter)
 
 
 def descend(

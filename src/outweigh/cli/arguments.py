@@ -199,6 +199,7 @@ def _add_reading(parser: argparse.ArgumentParser, columns: bool) -> None:
     add(
         "--max-gigabytes",
         type=_gigabytes,
+        default=argparse.SUPPRESS,
         metavar="GB",
         help=f"refuse files that hold more, also decompressed (default: {MAX_GIGABYTES:g})",
     )
@@ -223,14 +224,12 @@ def _add_estimate(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--n-nonzero",
         type=_whole(1, "auto"),
-        default="auto",
         metavar="K",
         help="nonzero entries of a sparse estimate (default: auto)",
     )
     group.add_argument(
         "--components",
         type=_whole(1, "auto"),
-        default=1,
         metavar="N",
         help="number of principal components; auto counts those that stand out (default: 1)",
     )

@@ -21,7 +21,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from outweigh.estimators.explanation import Explanation, Reasons, explain_rows
+from outweigh.estimators.explanation import Explanation, explain_rows
 from outweigh.estimators.input import (
     column_medians,
     each_row,
@@ -47,10 +47,6 @@ from outweigh.samples import ArrayRows, Rows
 from outweigh.samples.rows import Accepted
 
 logger = logging.getLogger("outweigh")
-
-# Of distrusted rows whose reasons are found at once, with several temporaries of their size: more
-# where each look at rows reads chunks anew.
-_EXPLAINED_BYTES, _EXPLAINED_BYTES_OF_CHUNKS = 4 * 2**20, 64 * 2**20
 
 # With no more rows than these a fit warns.
 _FEW = 5
@@ -152,11 +148,11 @@ class RobustEstimator(Parameters, OutlierMixin, BaseEstimator):
                     UserWarning,
                     stacklevel=2,
                 )
-            drawn = subsample_of(rows, weight, self.subsample, self.random_state)
-            if drawn is None:
+            if self.subsample is None or n_counted <= self.subsample:
                 self.subsample_, self._weights_of_sample, self._allowance = None, None, 0.0
                 self._fit_rows(rows, np.ones(rows.shape[0]) if weight is None else weight)
             else:
+                drawn = subsample_of(rows, weight, self.subsample, self.random_state)
                 self.subsample_ = drawn.indices
                 known = self.contamination != "auto"
                 self._allowance = drawn.allowance(float(self.contamination)) if known else 0.0
@@ -218,7 +214,8 @@ class RobustEstimator(Parameters, OutlierMixin, BaseEstimator):
             again = self._better_task(task, found)
             if again != task:
                 found = solve(rows, weight, again, settings, log)
-        _warn_constant(found.noise.varying, d, getattr(self, "feature_names_in_", None))
+        if found.noise.varying.size < d:
+            _warn_constant(found.noise.varying, d, getattr(self, "feature_names_in_", None))
         certificate = found.certificate
         self.weights_ = np.zeros(sample_weight.size)
         self.weights_[counted] = found.weights
@@ -289,28 +286,11 @@ class RobustEstimator(Parameters, OutlierMixin, BaseEstimator):
         check_is_fitted(self)
         if not isinstance(top, Integral) or top < 1:
             raise ValueError(f"top must be a whole number of at least 1; got {top!r}")
-        labels = getattr(X, "index", None)
-        rows = open_rows(self, X)
-        scores = rows.map(self._score)
-        flagged = np.flatnonzero(scores < self.offset_)
-        # The distrusted rows may be many: their values are looked at a part at a time.
-        held = _EXPLAINED_BYTES if rows.n_passes is None else _EXPLAINED_BYTES_OF_CHUNKS
-        size = max(1, held // (8 * rows.shape[1]))
-        reasons = [
-            self._reasons(rows.take(flagged[start : start + size]), int(top))
-            for start in range(0, max(flagged.size, 1), size)
-        ]
-        labels = flagged if labels is None or callable(labels) else np.asarray(labels)[flagged]
+        labels, rows = getattr(X, "index", None), open_rows(self, X)
+        if labels is None or callable(labels):
+            labels = np.arange(rows.shape[0])
         names = np.array(self._feature_names, dtype=object)
-        return explain_rows(flagged, scores[flagged], reasons, labels.astype(object), names)
-
-    def _reasons(self, rows: Array, top: int) -> Reasons:
-        """Return the weightiest features of some rows."""
-        counted, away = self._score.contributions(rows)
-        foretold = np.full(away.shape, np.nan)
-        if not isinstance(self._score, RowScore):
-            foretold = self._score.foretold(rows)
-        return Reasons.among(counted, away, foretold, self._score.standardizer.columns, top)
+        return explain_rows(self._score, self.offset_, rows, int(top), np.asarray(labels), names)
 
     def report(self, X: ArrayLike, path: str | PathLike[str]) -> str:
         """Write one HTML page about the fit: verdict, pictures, distrusted rows with reasons.
@@ -501,12 +481,11 @@ def _warn_constant(
 ) -> None:
     """Warn once of columns that never vary, by name where they have names."""
     constant = np.setdiff1d(np.arange(n_features), varying)
-    if constant.size:
-        some = constant[:5] if names is None else names[constant[:5]]
-        shown = ", ".join(map(str, some)) + (", ..." if constant.size > 5 else "")
-        warnings.warn(
-            f"{constant.size} of {n_features} features are constant (columns {shown}); they are "
-            "left out of the descent and their location is the constant",
-            UserWarning,
-            stacklevel=4,
-        )
+    some = constant[:5] if names is None else names[constant[:5]]
+    shown = ", ".join(map(str, some)) + (", ..." if constant.size > 5 else "")
+    warnings.warn(
+        f"{constant.size} of {n_features} features are constant (columns {shown}); they are "
+        "left out of the descent and their location is the constant",
+        UserWarning,
+        stacklevel=4,
+    )

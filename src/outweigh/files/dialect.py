@@ -77,12 +77,14 @@ def encoding_of(blocks: Iterable[bytes], given: str | None) -> str:
     return "utf-8-sig"
 
 
-def recognise(head: str, source: str, wanted: Wanted) -> Dialect:
+def recognise(head: bytes, encoding: str, source: str, wanted: Wanted) -> Dialect:
     r"""Return how a text file is written, from its beginning.
 
     Parameters
     ----------
-    head : str
+    head : bytes
+    encoding : str
+        As `encoding_of` finds it.
     source : str
         Its name.
     wanted : Wanted
@@ -90,14 +92,19 @@ def recognise(head: str, source: str, wanted: Wanted) -> Dialect:
 
     Examples
     --------
-    >>> dialect = recognise("mass;length\ng;cm\n1,5;2,5\n1,7;2,6\n", "data.csv", Wanted())
+    >>> head = b"mass;length\ng;cm\n1,5;2,5\n1,7;2,6\n"
+    >>> dialect = recognise(head, "utf-8", "data.csv", Wanted())
     >>> dialect.separator, dialect.decimal, dialect.units
     (';', ',', 1)
     """
-    recognised = []
+    text, recognised = codecs.getincrementaldecoder(encoding)().decode(head), []
+    if "\0" in text:
+        raise DataError(f"{source}: is not a text file: it holds bytes of value zero")
+    # The last line may have been cut.
+    text = text[: text.rfind("\n") + 1] or text
     usual = "\t" if source.lower().endswith((".tsv", ".tab")) else ","
-    separator = wanted.delimiter or _separator(head, usual)
-    lines = list(_lines(io.StringIO(head, newline=""), separator))
+    separator = wanted.delimiter or _separator(text, usual)
+    lines = list(_lines(io.StringIO(text, newline=""), separator))
     decimal = wanted.decimal
     if decimal is None:
         decimal = "," if _decimal_commas([cells for _, cells in lines[1:]], separator) else "."
@@ -122,11 +129,11 @@ def _lines(lines: Iterable[str], separator: str) -> Iterator[tuple[int, list[str
             yield rows.line_num - 1, cells
 
 
-def _separator(head: str, usual: str) -> str:
+def _separator(text: str, usual: str) -> str:
     """Return what splits the header and the rows below it into equally many cells."""
     widths = {}
     for mark in _SEPARATORS:
-        first = islice(_lines(io.StringIO(head, newline=""), mark), 20)
+        first = islice(_lines(io.StringIO(text, newline=""), mark), 20)
         widths[mark] = [len(cells) for _, cells in first]
     for mark, found in widths.items():
         if found and found[0] > 1 and len(set(found)) == 1:

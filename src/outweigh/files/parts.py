@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import glob
 import logging
 import re
@@ -278,8 +277,7 @@ def _written(source: str, wanted: Wanted) -> tuple[dict[str, Any], list[str]]:
             f"{source}: text in {encoding} cannot be read in parts; convert it to UTF-8 first, or "
             "leave --scheduler out"
         )
-    text = codecs.getincrementaldecoder(encoding)().decode(head)
-    dialect = recognise(text[: text.rfind("\n") + 1] or text, source, wanted)
+    dialect = recognise(head, encoding, source, wanted)
     if dialect.units is not None:
         raise DataError(
             f"{source}: {dialect.recognised[-1]}, and cannot be left out in parts; remove it "

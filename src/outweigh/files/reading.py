@@ -6,7 +6,6 @@ Nothing is unpickled, whatever a file claims to be.
 from __future__ import annotations
 
 import bz2
-import codecs
 import csv
 import gzip
 import io
@@ -213,11 +212,7 @@ def _text(file: BinaryIO, name: str, wanted: Wanted) -> Found:
     pandas = _pandas()
     found = encoding_of(iter(partial(file.read, HEAD), b""), wanted.encoding)
     file.seek(0)
-    head = codecs.getincrementaldecoder(found)().decode(file.read(HEAD))
-    if "\0" in head:
-        raise DataError(f"{name}: is not a text file: it holds bytes of value zero")
-    # The last line may have been cut.
-    dialect = recognise(head[: head.rfind("\n") + 1] or head, name, wanted)
+    dialect = recognise(file.read(HEAD), found, name, wanted)
     file.seek(0)
     try:
         header = _header(file, name, dialect.separator, found)
