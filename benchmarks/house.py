@@ -135,8 +135,14 @@ def fits(n: int = N, d: int = D, k: int = K) -> list[dict[str, str]]:
         with chunks() if "Dask" in name else contextlib.nullcontext(lambda rows: rows) as given:
             entered(estimator, given(small))
             codes = entered(estimator, given(X))
-        files = {code.co_filename for code in codes}
-        table.append({"fit": name, "files": str(len(files)), "functions": str(len(codes))})
+        paths = [Path(code.co_filename).relative_to(ROOT) for code in codes]
+        rooms: dict[str, list[Path]] = {}
+        for path in paths:
+            rooms.setdefault(room(path), []).append(path)
+        ordered = sorted(rooms.items(), key=lambda item: -len(item[1]))
+        each = ", ".join(f"{name} {len(set(found))}/{len(found)}" for name, found in ordered)
+        counts = {"files": str(len(set(paths))), "functions": str(len(paths))}
+        table.append({"fit": name, **counts, "by room": each})
     return table
 
 

@@ -2,9 +2,10 @@
 
 python -m benchmarks speed [CASE ...] [--repeats N] [--authors PATH]
 
-Processor time on one thread, the least of several calls; the first call, in which noise floors are
-drawn, apart. Cases that are run replace their lines in the saved tables; the others stay, as do
-ratios to programs of the authors where these are not given.
+Processor time on one thread, the least of several calls, and that of the first, with white noise
+declared; a column has the defaults, which look at units and correlations besides. Cases that are
+run replace their lines in the saved tables; the others stay, as do ratios to programs of the
+authors where these are not given.
 """
 
 from __future__ import annotations
@@ -69,17 +70,14 @@ class Case:
 
 
 CASES = (
-    Case("large", "linear_hiding", 12000, 1000, 40, 2.0, 1 / 4, plain=True),
-    Case("medium", "linear_hiding", 2000, 1000, 40, 3.0, 1 / 2, plain=True),
-    *(
-        Case(f"k={k}", "linear_hiding", 5000, 300, k, None, 1.5 if k <= 100 else 3.0)
-        for k in (1, 21, 61, 121, 181)
-    ),
-    Case("wide", "shifted", 3000, 5000, 20, 2.0),
-    Case("very wide", "shifted", 2000, 20000, 20, 2.0),
-    Case("tiny", "tail_flipping", 5000, 10, 1),
-    Case("dense mean", "dense", 5000, 1000, 1000, 10.0, kind="dense mean"),
-    Case("sparse PCA", "spiked_mixture", 4000, 1000, 20, 15.0, kind="sparse PCA"),
+    Case("large", "linear_hiding", 12000, 1000, 40, 1.0, 1 / 4, plain=True),
+    Case("medium", "linear_hiding", 2000, 1000, 40, 1.5, 1 / 2, plain=True),
+    *(Case(f"k={k}", "linear_hiding", 5000, 300, k, None, 1.0) for k in (1, 21, 61, 121, 181)),
+    Case("wide", "shifted", 3000, 5000, 20, 0.6),
+    Case("very wide", "shifted", 2000, 20000, 20, 0.55),
+    Case("tiny", "tail_flipping", 5000, 10, 1, None, 2.0),
+    Case("dense mean", "dense", 5000, 1000, 1000, 2.0, kind="dense mean"),
+    Case("sparse PCA", "spiked_mixture", 4000, 1000, 20, 5.0, kind="sparse PCA"),
     Case("dense PCA", "dense_spike", 300, 20000, 20000, kind="dense PCA"),
 )
 
@@ -223,7 +221,7 @@ def fixed_costs(repeats: int) -> list[dict[str, Any]]:
     more = best_of(20 * repeats, lambda: fit(20)) - short
     return [
         {"what": "import outweigh after scikit-learn", "ms": 1e3 * min(imports), "target": "200"},
-        {"what": "a fit of 50 x 10 values, one evaluation", "ms": 1e3 * short, "target": ""},
+        {"what": "a fit of 50 x 10 values, one evaluation", "ms": 1e3 * short, "target": "1"},
         {
             "what": "each further evaluation",
             "ms": 1e3 * more / (fit(20).n_iter_ - 1),

@@ -32,8 +32,8 @@ ROOMS = (
     "estimators",
     "files",
     "baselines",
-    "experiments",
     "displays",
+    "experiments",
     "report",
     "cli",
 )

@@ -76,8 +76,12 @@ def test_a_survey_names_the_features_that_hold_the_evidence(samples_of: Kind) ->
 def test_clean_data_has_unit_covariance_unless_it_is_said_otherwise(
     samples_of: Kind, X: Array, w: Array
 ) -> None:
-    plain = objectives.MomentObjective(samples_of(X), KyFan(1), centred=True)
-    assert plain.evaluate(w).value == objectives.mean(samples_of(X), 1.0).evaluate(w).value
+    plain, other = (
+        objectives.MomentObjective(samples_of(X), KyFan(1), True, *given) for given in ((), (0.5,))
+    )
+    for objective, reference in ((plain, 1.0), (other, 0.5)):
+        expected = moments.deviation(X, w, centred=True, reference=reference)
+        assert objective.evaluate(w).value == pytest.approx(np.linalg.norm(expected, 2))
 
 
 def test_a_survey_beside_a_direction_keeps_its_features_and_is_blind_to_it(
@@ -99,9 +103,10 @@ def test_a_survey_beside_a_direction_keeps_its_features_and_is_blind_to_it(
 @pytest.mark.parametrize("removed", [False, True])
 @pytest.mark.parametrize("centred", [False, True])
 def test_a_pass_in_single_precision_finds_the_value_in_double(
-    X: Array, w: Array, monkeypatch: pytest.MonkeyPatch, centred: bool, removed: bool
+    w: Array, monkeypatch: pytest.MonkeyPatch, centred: bool, removed: bool
 ) -> None:
-    u = np.full((5, 1), np.sqrt(0.2)) if removed else None
+    X = np.random.default_rng(4).standard_normal((w.size, 8))
+    u = np.full((8, 1), np.sqrt(0.125)) if removed else None
     # Fresh samples each time, so that no matrix is remembered.
     exact, rounded = (
         objectives.MomentObjective(DenseSamples(X), RowwiseLargest(2), centred, 1.0, u)

@@ -13,8 +13,6 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-__all__ = ["Form"]
-
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 

@@ -10,8 +10,6 @@ from importlib.metadata import PackageNotFoundError, version
 from types import MappingProxyType
 from typing import Any
 
-__all__ = ["MissingLibrary", "library", "version_of", "versions"]
-
 _EXTRAS = {
     "cvxpy": "sdp",
     "dask": "dask,io",

@@ -1,4 +1,4 @@
-"""The four objectives of the paper: a norm of the weighted second moments less a reference."""
+"""The four objectives of the paper: a norm of the weighted second moments less I."""
 
 from __future__ import annotations
 
@@ -15,12 +15,11 @@ from outweigh.protocols import (
     Maximum,
     MomentMatrix,
     Norm,
-    Reference,
     Samples,
     Survey,
 )
 from outweigh.samples import DenseSamples
-from outweigh.samples.matrices import Deflated, restrict_reference
+from outweigh.samples.matrices import Deflated
 
 __all__ = ["MomentObjective", "mean", "pca", "sparse_mean", "sparse_pca"]
 
@@ -30,7 +29,7 @@ _SINGLE_PRECISION_ABOVE = 2e8
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MomentObjective:
-    r"""The objective :math:`f(w) = N(T(w) - R)`, T the covariance or the second moment.
+    r"""The objective :math:`f(w) = N(T(w) - r I)`, T the covariance or the second moment.
 
     One chain rule serves every norm: with Z the norm's maximiser,
     :math:`g_i = x_i^\top Z x_i - x_i^\top (Z + Z^\top)\mu_w` when centred and
@@ -42,8 +41,8 @@ class MomentObjective:
     norm : Norm
     centred : bool
         Whether T is S_w (means) or M_w (principal components).
-    reference : float or ndarray, default=1.0
-        What clean data looks like: a scalar times I, a diagonal, or a matrix.
+    reference : float, default=1.0
+        The r: what clean data looks like is r I.
     removed : ndarray of shape (d, r), optional
         Orthonormal directions taken out: the norm then sees A - U (U'AU) U'.
 
@@ -60,11 +59,11 @@ class MomentObjective:
     samples: Samples
     norm: Norm
     centred: bool
-    reference: Reference = 1.0
+    reference: float = 1.0
     removed: Array | None = None
 
     def moment(self, weights: Array) -> MomentMatrix:
-        """Return the matrix T(w) - R, with the removed directions taken out."""
+        """Return the matrix T(w) - r I, with the removed directions taken out."""
         matrix = self.samples.moment(weights, centred=self.centred, reference=self.reference)
         return matrix if self.removed is None else Deflated.of(matrix, self.removed)
 
@@ -121,6 +120,8 @@ class MomentObjective:
             or samples.n_samples * self.n_features**2 <= _SINGLE_PRECISION_ABOVE
             # Eigenvectors come of many products, for which blocks are no help.
             or isinstance(self.norm, KyFan)
+            # A row that is read again in double costs 2/d of the pass of which half is saved.
+            or (isinstance(self.norm, RowwiseLargest) and 4 * self.norm.n_nonzero > self.n_features)
             # Beside components, which are read off the whole matrix at the weights surveyed last.
             or (self.removed is not None and samples.remembers_moments)
         ):
@@ -139,26 +140,25 @@ class MomentObjective:
         return replace(
             self,
             samples=self.samples.columns(coordinates),
-            reference=restrict_reference(self.reference, coordinates),
             removed=removed,
         )
 
 
-def sparse_mean(samples: Samples, n_nonzero: int, reference: Reference = 1.0) -> MomentObjective:
-    r"""Return :math:`\|S_w - R\|_{F,k,k}`, the objective of Algorithm 1."""
-    return MomentObjective(samples, RowwiseLargest(n_nonzero), True, reference)
+def sparse_mean(samples: Samples, n_nonzero: int) -> MomentObjective:
+    r"""Return :math:`\|S_w - I\|_{F,k,k}`, the objective of Algorithm 1."""
+    return MomentObjective(samples, RowwiseLargest(n_nonzero), True)
 
 
-def mean(samples: Samples, reference: Reference = 1.0) -> MomentObjective:
-    r"""Return :math:`\|S_w - R\|_2`, the objective of Appendix D."""
-    return MomentObjective(samples, KyFan(1), True, reference)
+def mean(samples: Samples) -> MomentObjective:
+    r"""Return :math:`\|S_w - I\|_2`, the objective of Appendix D."""
+    return MomentObjective(samples, KyFan(1), True)
 
 
-def sparse_pca(samples: Samples, n_nonzero: int, reference: Reference = 1.0) -> MomentObjective:
-    r"""Return :math:`\|M_w - R\|_{F,2k^2}`, the objective of Algorithm 2."""
-    return MomentObjective(samples, LargestEntries(2 * n_nonzero**2), False, reference)
+def sparse_pca(samples: Samples, n_nonzero: int) -> MomentObjective:
+    r"""Return :math:`\|M_w - I\|_{F,2k^2}`, the objective of Algorithm 2."""
+    return MomentObjective(samples, LargestEntries(2 * n_nonzero**2), False)
 
 
-def pca(samples: Samples, n_components: int = 1, reference: Reference = 1.0) -> MomentObjective:
-    """Return the Ky Fan norm of M_w - R with one singular value more than components."""
-    return MomentObjective(samples, KyFan(n_components + 1), False, reference)
+def pca(samples: Samples, n_components: int = 1) -> MomentObjective:
+    """Return the Ky Fan norm of M_w - I with one singular value more than components."""
+    return MomentObjective(samples, KyFan(n_components + 1), False)

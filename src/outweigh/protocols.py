@@ -26,7 +26,6 @@ __all__ = [
     "MomentMatrix",
     "Norm",
     "Objective",
-    "Reference",
     "Samples",
     "Status",
     "StepRule",
@@ -36,8 +35,6 @@ __all__ = [
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
-Reference = float | NDArray[np.float64]
-"""What clean second moments look like: a scalar (times I), a diagonal, or a matrix."""
 
 
 class Status(Enum):
@@ -108,8 +105,8 @@ class Samples(Protocol):
         """Return mu_w = X'w."""
         ...
 
-    def moment(self, weights: Array, *, centred: bool, reference: Reference = 0.0) -> MomentMatrix:
-        """Return S_w - R (centred) or M_w - R, for weights of sum one."""
+    def moment(self, weights: Array, *, centred: bool, reference: float = 0.0) -> MomentMatrix:
+        """Return S_w - r I (centred) or M_w - r I, for weights of sum one."""
         ...
 
     def moment_rows(self, weights: Array, indices: Indices) -> Array:

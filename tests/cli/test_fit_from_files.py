@@ -102,6 +102,18 @@ def test_components_come_from_a_file_too(kind: str, tmp_path: Path) -> None:
     assert np.abs(loadings[:4]).min() > 0.4
 
 
+def test_two_sparse_components_come_from_a_file(tmp_path: Path) -> None:
+    rng = np.random.default_rng(6)
+    X = rng.standard_normal((500, 20))
+    X[:, :4] += 3.0 * rng.standard_normal((500, 1))
+    X[:, 6:10] += 2.0 * rng.standard_normal((500, 1))
+    np.save(tmp_path / "data.npy", X)
+    out = tmp_path / "result.json"
+    command = ["fit", "sparse-pca", str(tmp_path / "data.npy"), "--components", "2"]
+    assert main([*command, "--out", str(out)]) == 0
+    assert len(json.loads(out.read_text())["components"]) == 2
+
+
 def test_auto_says_which_estimator_it_took_and_why(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -267,6 +279,18 @@ BAD: dict[str, tuple[list[str], str]] = {
     "unknown id": (["fit", "mean", "good.csv", "--id-column", "z"], "no column is called 'z'"),
     "contamination": (["fit", "mean", "good.csv", "--contamination", "0.7"], "below 0.5"),
     "half": (["fit", "mean", "good.csv", "--contamination", "0.5"], "from 0 to below 0.5"),
+    "a component of a mean": (
+        ["fit", "mean", "good.csv", "--components", "1"],
+        "--components: has no meaning for mean",
+    ),
+    "entries of a dense mean": (
+        ["fit", "mean", "good.csv", "--n-nonzero", "auto"],
+        "--n-nonzero: has no meaning for mean; use sparse-mean",
+    ),
+    "parts and a limit": (
+        ["fit", "mean", "good.csv", "--scheduler", "threads", "--max-gigabytes", "1"],
+        "--max-gigabytes: has no meaning with --scheduler",
+    ),
     "no components": (
         ["fit", "pca", "good.csv", "--components", "0"],
         "must be auto or a whole number of at least 1; got '0'",
@@ -280,6 +304,24 @@ BAD: dict[str, tuple[list[str], str]] = {
     "encoding": (["fit", "mean", "good.csv", "--encoding", "x"], "must be an encoding such as"),
     "nan gigabytes": (["fit", "mean", "good.csv", "--max-gigabytes", "nan"], "above 0"),
     "negative gigabytes": (["fit", "mean", "good.csv", "--max-gigabytes", "-1"], "above 0"),
+    "delimiter of an array": (
+        ["fit", "mean", "good.npy", "--delimiter", ";"],
+        "good.npy: --delimiter ';' has no effect, as this is not a text file",
+    ),
+    "decimal of an array": (["fit", "mean", "good.npy", "--decimal", ","], "--decimal ',' has no"),
+    "encoding of Parquet": (
+        ["fit", "mean", "good.parquet", "--encoding", "utf-8"],
+        "good.parquet: --encoding 'utf-8' has no effect",
+    ),
+    "words in an array": (["fit", "mean", "good.npy", "--na=-9,ERR"], "--na 'ERR' has no"),
+    "decimal of parts": (
+        ["fit", "mean", "good.npy", "--scheduler", "threads", "--decimal", ","],
+        "--decimal ',' has no effect",
+    ),
+    "delimiter of parts": (
+        ["fit", "mean", "good.parquet", "--scheduler", "threads", "--delimiter", ";"],
+        "--delimiter ';' has no effect",
+    ),
     "under a file": (["fit", "mean", "good.csv", "--save", "taken/m"], "taken is not a folder"),
     "components": (["fit", "pca", "good.csv", "--components", "9"], "n_components=9"),
     "n-nonzero": (["fit", "mean", "good.csv", "--n-nonzero", "2"], "use sparse-mean"),
@@ -297,7 +339,9 @@ BAD: dict[str, tuple[list[str], str]] = {
 def test_bad_input_is_one_line_and_exit_code_two(
     case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    good(tmp_path)
+    rows = pd.read_csv(good(tmp_path))
+    np.save(tmp_path / "good.npy", rows.to_numpy())
+    rows.to_parquet(tmp_path / "good.parquet")
     (tmp_path / "taken").write_text("precious")
     monkeypatch.chdir(tmp_path)
     arguments, reason = BAD[case]

@@ -14,6 +14,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from outweigh import RobustMean, RobustSparseMean
+from outweigh.adversaries import spiked_mixture
 from outweigh.displays import (
     BiplotDisplay,
     ComponentsDisplay,
@@ -24,7 +25,7 @@ from outweigh.displays import (
     TraceDisplay,
     WeightsDisplay,
 )
-from outweigh.displays.canvas import png
+from outweigh.displays.canvas import image
 from outweigh.estimators.base import RobustEstimator
 from outweigh.estimators.pca import RobustPCA, RobustSparsePCA
 
@@ -85,7 +86,7 @@ def test_a_display_draws_on_the_axes_given(name: str, display: Any) -> None:
 
 @every_pair
 def test_names_full_of_dollars_and_braces_are_drawn(name: str, display: Any) -> None:
-    assert png(drawn(name, display).ax_, 50).startswith(b"\x89PNG")
+    assert image(drawn(name, display).figure_, "png", 50).startswith(b"\x89PNG")
 
 
 def test_new_axes_are_made_where_none_are_given() -> None:
@@ -141,6 +142,19 @@ def test_the_outlier_map_has_the_cut_offs_of_the_estimator() -> None:
     est = fitted("pca")
     assert shown.score_cutoff == est.score_cutoff_
     assert np.mean(shown.orthogonal_distances[:20] > shown.orthogonal_cutoff) > 0.9
+
+
+def test_flagged_rows_that_neither_distance_shows_are_ringed_where_they_are() -> None:
+    sample = spiked_mixture(600, 30, 4, 0.15, random_state=3, outlier_norm="unit")
+    est = RobustPCA().fit(sample.X)
+    shown = OutlierMapDisplay.from_estimator(est, sample.X)
+    beside = est.orthogonal_distances(sample.X)
+    beyond = (est.score_distances(sample.X) > est.score_cutoff_) | (beside > est.orthogonal_cutoff_)
+    flagged = est.predict(sample.X) == -1
+    assert np.all(flagged[beyond])
+    labels = {line.get_label(): line for line in shown.ax_.get_lines()}
+    ringed = labels[f"in an overlapping group ({np.sum(flagged & ~beyond)})"]
+    np.testing.assert_array_equal(ringed.get_ydata(), beside[flagged & ~beyond])
 
 
 def test_sparse_loadings_are_bars_with_names() -> None:

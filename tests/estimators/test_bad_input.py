@@ -39,7 +39,8 @@ BAD_X: dict[str, tuple[object, str]] = {
     "1-d": (np.ones(60), "2D array"),
     "3-d": (np.ones((5, 4, 3)), "dim 3|3D|ndim"),
     "one sample": (rows(1), "1 sample|minimum of 2"),
-    "strings": (np.full((60, 5), "a"), "string|could not convert"),
+    "strings": (np.full((60, 5), "a"), "column 0 holds 'a' in row 0"),
+    "records": (np.zeros(60, dtype=[("a", "f8")]), "X holds .* records"),
     "complex": (rows() + 1j, "[Cc]omplex"),
     "ragged": ([[1.0, 2.0], [1.0]], "inhomogeneous|sequence|array"),
     "nothing": (None, "None|array"),
@@ -73,6 +74,8 @@ BAD_WEIGHTS: dict[str, object] = {
     "2-d": np.ones((60, 2)),
     "all zero": np.zeros(60),
     "one positive": np.append(np.zeros(59), 1.0),
+    "dates": np.arange(60).astype("datetime64[D]"),
+    "text": np.full(60, "1"),
 }
 
 
@@ -388,8 +391,16 @@ def test_dates_and_time_spans_are_refused_by_column(
 @every
 @pytest.mark.parametrize("dtype", ["datetime64[s]", "timedelta64[s]"])
 def test_an_array_of_dates_or_time_spans_is_refused(name: str, dtype: str) -> None:
-    with pytest.raises(ValueError, match="X holds dates or time spans"):
+    with pytest.raises(ValueError, match="X holds dates, time spans or records"):
         ESTIMATORS[name]().fit(np.arange(120).reshape(60, 2).astype(dtype))
+
+
+@every
+def test_what_is_wrong_in_an_array_of_objects_is_told_by_its_column(name: str) -> None:
+    X = rows().astype(object)
+    X[3, 2] = "tall"
+    with pytest.raises(ValueError, match="column 2 holds 'tall' in row 3"):
+        ESTIMATORS[name]().fit(X)
 
 
 @every

@@ -33,9 +33,12 @@ def test_clean_data_needs_no_contamination() -> None:
     assert (search.contamination_, len(search.trials_)) == (0.0, 1)
 
 
-def test_the_estimator_is_fitted_at_the_contamination_found() -> None:
-    search = ContaminationSearch(RobustSparseMean(5)).fit(contaminated(0.1))
-    assert search.estimator_.contamination == search.contamination_
+def test_the_estimate_has_the_room_of_auto() -> None:
+    X = contaminated(0.1)
+    search = ContaminationSearch(RobustSparseMean(5, **WHITE)).fit(X)
+    auto = RobustSparseMean(5, **WHITE).fit(X)
+    np.testing.assert_array_equal(search.estimator_.location_, auto.location_)
+    assert search.contamination_ < auto.contamination_bound_ + search.tol
 
 
 def test_the_contamination_found_is_clean() -> None:

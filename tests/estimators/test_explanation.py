@@ -195,7 +195,7 @@ def test_reasons_found_in_parts_are_those_found_at_once(
     est = ESTIMATORS[name]().fit(X)
     whole = est.explain(X)
     assert len(whole) > 20
-    monkeypatch.setattr("outweigh.estimators.base._EXPLAINED_BYTES", 7 * 8 * D)
+    monkeypatch.setattr("outweigh.estimators.explanation._BYTES", 7 * 8 * D)
     parts = est.explain(X)
     np.testing.assert_array_equal(parts.rows, whole.rows)
     np.testing.assert_array_equal(parts.features, whole.features)

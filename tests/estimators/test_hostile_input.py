@@ -15,10 +15,23 @@ from outweigh import (
     RobustSparseMean,
     RobustSparsePCA,
 )
+from outweigh.estimators.input import sample_weights
 from tests.reference.correlated import correlated
 
 EVERY = (RobustMean, RobustSparseMean, RobustPCA, RobustSparsePCA)
 COMPONENTS = (RobustPCA, RobustSparsePCA)
+
+
+@pytest.mark.parametrize("kind", [RobustMean, RobustPCA, RobustSparsePCA])
+@pytest.mark.parametrize("seed", range(3))
+def test_the_origin_of_whole_numbers_changes_nothing_to_the_last_bit(kind: type, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    X = rng.integers(0, 3, (120, 6)).astype(float)
+    X[:12] += rng.integers(3, 6, 6)
+    shift = rng.integers(-50, 50, 6)
+    here, there = kind().fit(X), kind().fit(X + shift)
+    np.testing.assert_array_equal(there.weights_, here.weights_)
+    np.testing.assert_array_equal(there.score_samples(X + shift), here.score_samples(X))
 
 
 @pytest.mark.parametrize("kind", [RobustMean, RobustSparseMean])
@@ -189,3 +202,25 @@ def test_numbers_of_the_least_and_the_largest_size_in_one_table_raise_no_warning
     X = np.random.default_rng(0).standard_normal((12, 3)) * 1e-100
     X[0] = 1e300
     assert np.isfinite(RobustMean().fit(X).location_).all()
+
+
+def test_the_support_among_entries_that_are_equal_but_for_rounding_is_the_first_of_them() -> None:
+    rng = np.random.default_rng(0)
+    X = np.outer(rng.standard_normal(60) + 3.0, [0.1, 0.7, 1.3, 1.9])
+    for order in (np.arange(60), rng.permutation(60)):
+        np.testing.assert_array_equal(RobustSparseMean(2).fit(X[order]).support_, [0, 1])
+
+
+@pytest.mark.parametrize("kind", COMPONENTS)
+def test_scores_of_rows_of_1e300_in_tiny_units_are_finite(kind: type) -> None:
+    X = 1e-20 * np.random.default_rng(0).standard_normal((80, 4))
+    est = kind(scale="mad").fit(X)
+    assert np.isfinite(est.transform(np.array([[1e300, -1e300, 1e300, -1e300]]))).all()
+
+
+def test_relative_sample_weights_do_not_depend_on_the_order_of_the_rows() -> None:
+    weight = np.random.default_rng(0).random(1001)
+    order = np.random.default_rng(1).permutation(1001)
+    np.testing.assert_array_equal(
+        sample_weights(weight[order], 1001), sample_weights(weight, 1001)[order]
+    )

@@ -143,8 +143,16 @@ def test_score_and_orthogonal_distances_add_up(sample, fitted) -> None:
     total = np.square(sample.X - est.mean_).sum(axis=1)
     left = total - np.square(scores).sum(axis=1)
     np.testing.assert_allclose(est.orthogonal_distances(sample.X) ** 2, left, rtol=1e-6)
-    clean = est.score_distances(sample.X)[sample.inliers]
-    assert 0.95 < np.mean(clean <= est.score_cutoff_) < 0.995
+
+
+def test_in_white_noise_no_trusted_row_is_beyond_the_cutoffs(sample) -> None:
+    est = RobustPCA(2).fit(sample.X)
+    beyond = est.score_distances(sample.X) > est.score_cutoff_
+    beyond |= est.orthogonal_distances(sample.X) > est.orthogonal_cutoff_
+    flagged = est.predict(sample.X) == -1
+    np.testing.assert_array_equal(flagged, est.weights_ < 0.5 * est.weights_.max())
+    assert beyond.any()
+    assert np.all(flagged[beyond])
 
 
 def test_far_points_are_never_trusted_more() -> None:
@@ -299,3 +307,33 @@ def test_three_tenths_of_the_rows_far_away_are_found(estimator) -> None:
     # One clean row in forty is beyond each of two cut-offs: 7 of 140, and three deviations more.
     assert flagged[60:].sum() <= 14
     assert est.weights_[:60].sum() < 1e-9
+
+
+@pytest.mark.parametrize("contamination", ["auto", 0.1])
+def test_certify_looks_at_the_objective_that_the_certificate_speaks_of(contamination) -> None:
+    sample = dense_spike(600, 15, 15, 0.1, random_state=4, spike=3.0)
+    est = RobustPCA(contamination=contamination, covariance=None).fit(sample.X)
+    found = est.certify(sample.X)
+    assert found.objective == est.certificate_.objective
+    # The largest eigenvalue beside the components of the weighted covariance less the identity.
+    scale = est._score.standardizer.scale
+    away = (sample.X - est.mean_) / scale
+    second = (away * est.weights_[:, None]).T @ away - np.eye(15)
+    beside = np.eye(15) - est._aside @ est._aside.T
+    largest = np.abs(np.linalg.eigvalsh(beside @ second @ beside)).max()
+    assert found.objective == pytest.approx(largest, rel=1e-6)
+    assert 0.0 < found.moreau.accuracy < found.moreau.gradient_norm
+
+
+def test_certify_of_sparse_components_is_zero_where_nothing_was_removed() -> None:
+    X = np.random.default_rng(5).standard_normal((400, 40))
+    est = RobustSparsePCA(n_nonzero=4, contamination=0.0, covariance=None).fit(X)
+    assert est.certify(X).moreau.gradient_norm == pytest.approx(0.0, abs=1e-9)
+
+
+def test_certify_has_nothing_to_add_where_no_objective_was_minimised() -> None:
+    X = np.random.default_rng(6).standard_normal((100, 5)) * np.arange(1.0, 6.0)
+    est = RobustPCA().fit(X)
+    assert est.certify(X) == est.certificate_
+    with pytest.raises(ValueError, match="the 100 rows of the fit; got 99"):
+        est.certify(X[1:])

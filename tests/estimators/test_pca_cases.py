@@ -4,8 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sklearn.decomposition import PCA
 
-from benchmarks.pca_cases import Case, clean, clusters, far, run_case, small, spectra, spikes
+from benchmarks.pca_cases import (
+    Case,
+    clean,
+    clusters,
+    far,
+    run_case,
+    sine,
+    small,
+    spectra,
+    spikes,
+)
 from outweigh.estimators.pca import RobustPCA
 
 # Seeds of their own, neither tuned on nor reported.
@@ -106,3 +117,40 @@ def test_reasons_off_the_subspace_are_residuals() -> None:
     named = dict(zip(found.rows.tolist(), found.features[:, 0].tolist(), strict=True))
     # The peak that was added is at 0.85 of 200 channels.
     assert all(abs(named[row] - 0.85 * 199) <= 5 for row in np.flatnonzero(wrong).tolist())
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_rarer_value_of_a_column_of_zeros_and_ones_is_no_outlier(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((300, 5)) * np.arange(1.0, 6.0)
+    X[:, 2] = rng.random(300) < 0.1
+    assert np.mean(RobustPCA(2).fit_predict(X) == -1) <= 0.02
+    X[:15, [0, 4]] += 40.0
+    est = RobustPCA(2).fit(X)
+    flagged = est.predict(X) == -1
+    assert flagged[:15].all()
+    assert np.mean(flagged[15:]) <= 0.02
+    np.testing.assert_array_equal(est.score_distances(X) > est.score_cutoff_, flagged)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_heavy_tails_are_no_second_group_and_far_rows_beside_them_are(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((400, 6)) * np.arange(1.0, 7.0)
+    X /= np.sqrt(rng.chisquare(4.0, (400, 1)) / 4.0)
+    assert np.mean(RobustPCA(2).fit_predict(X) == -1) <= 0.05
+    X[:40] += 40.0 * np.arange(1.0, 7.0)
+    assert np.all(RobustPCA(2).fit_predict(X)[:40] == -1)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_more_outlier_spikes_than_components_do_not_matter_for_dense_ones(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    n, d = 800, 60
+    axes = np.linalg.qr(rng.standard_normal((d, 6)))[0].T
+    X = rng.standard_normal((n, d))
+    wrong = np.arange(n) < n // 5
+    X[~wrong] += 2.0 * rng.standard_normal((n - n // 5, 1)) * axes[0]
+    X[wrong] += 6.0 * rng.standard_normal((n // 5, 5)) @ axes[1:]
+    error = sine(RobustPCA().fit(X).components_, axes[:1])
+    assert error <= 1.2 * sine(PCA(1).fit(X[~wrong]).components_, axes[:1])

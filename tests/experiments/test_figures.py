@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from outweigh.experiments.algorithms import ALGORITHMS
-from outweigh.experiments.figures import DemoRow, demonstration, panel
+from outweigh.experiments.figures import demonstration, panel
 from outweigh.experiments.spec import GUIDES, Experiment
 from outweigh.experiments.summary import Summary, summarise
 from outweigh.libraries import MissingLibrary
@@ -107,9 +107,9 @@ def test_an_option_of_the_adversary_can_be_the_axis(small: Experiment, tmp_path:
 
 
 def test_the_demonstration_is_two_columns_wide() -> None:
-    rows = [DemoRow(ALGORITHMS[name], 1.0, 0.1, None, None) for name in ("oracle", "outweigh_auto")]
+    errors = {"oracle": 1.0, "outweigh_auto": 1.0}
     weights = np.array([0.0, 0.5, 0.5])
-    png = demonstration(rows, weights, np.array([False, True, True]), "title")
+    png = demonstration(errors, weights, np.array([False, True, True]), "title")
     assert pixels(png)[0] == 2100
 
 

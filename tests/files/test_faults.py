@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -35,6 +37,7 @@ contamination = 0.1
 n_samples = [20, 30]
 """
 OLD = b"old"
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
@@ -172,3 +175,41 @@ def test_the_demo_says_that_there_is_no_room(
         code = main(["demo"])
     expect_one_line(capsys, code, "disk full")
     assert not list(place.glob("*outweigh-*"))
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from outweigh.files.writing import write_file
+from tests.faults import Faults
+
+class Kill(Faults):
+    def moment(self):
+        if self.count == self.at:
+            os.kill(os.getpid(), signal.SIGKILL)
+        self.count += 1
+
+folder = Path(sys.argv[1])
+for at in range(100):
+    path = folder / str(at)
+    path.write_bytes(b"old")
+    child = os.fork()
+    if child == 0:
+        with Kill(folder, None, at):
+            write_file(path, b"new and longer")
+        os._exit(0)
+    if os.WIFEXITED(os.waitpid(child, 0)[1]):
+        break
+print(at)
+"""
+
+
+def test_a_file_is_the_old_one_or_the_new_one_after_a_kill_at_any_moment(tmp_path: Path) -> None:
+    script = [sys.executable, "-c", KILLED, str(tmp_path)]
+    done = subprocess.run(script, cwd=ROOT, check=True, capture_output=True, text=True)
+    last = int(done.stdout)
+    # Opening, permissions, writing, flushing, synchronising, renaming: before and after.
+    assert last >= 12
+    contents = [(tmp_path / str(at)).read_bytes() for at in range(last + 1)]
+    assert set(contents[:-1]) == {OLD, b"new and longer"}
+    assert contents[-1] == b"new and longer"

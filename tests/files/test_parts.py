@@ -291,7 +291,7 @@ def test_no_output_brings_the_rows_into_memory(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("outweigh.files.parts._BYTES_AT_A_TIME", 100 * D * 8)
-    monkeypatch.setattr("outweigh.estimators.base._EXPLAINED_BYTES_OF_CHUNKS", 10 * D * 8)
+    monkeypatch.setattr("outweigh.estimators.explanation._BYTES_OF_CHUNKS", 10 * D * 8)
     taken: list[int] = []
     take = ChunkedRows.take
     monkeypatch.setattr(

@@ -424,3 +424,15 @@ def test_a_number_that_seems_to_stand_for_a_missing_value_is_named(tmp_path: Pat
         "'c' is 999 in 2 rows: use --na=999 if it means a missing value",
     ]
     assert read_table(path, na=["-999", "999"], missing="median").recognised == []
+
+
+@pytest.mark.parametrize(("n", "cell"), [(600_000, 0.0), (2000, "text" * 1000)])
+def test_parquet_of_one_value_is_refused_by_what_it_holds(
+    tmp_path: Path, n: int, cell: object
+) -> None:
+    path = tmp_path / "bomb.parquet"
+    pd.DataFrame({"a": 1.0, "b": [cell] * n}).to_parquet(path)
+    assert path.stat().st_size < 1_000_000
+    with pytest.raises(DataError, match=r"decompressed is more than is read at once \(0\.005 GB\)"):
+        read_table(path, max_gigabytes=0.005)
+    np.testing.assert_array_equal(read_table(path, columns=["a"], max_gigabytes=1.0).values, 1.0)

@@ -162,3 +162,34 @@ def test_rows_in_doubt_are_not_clean(doubt: dict[str, float], said: str) -> None
     assert found.clean
     assert not replace(found, **doubt).clean
     assert said in replace(found, **doubt).verdict
+
+
+def test_rows_cleaner_than_clean_rows_are_in_doubt_where_a_covariance_was_given() -> None:
+    # 99 in 100 samples of clean rows are above 1 - 0.2.
+    low = replace(CLEAN, removed=0.0, objective=0.7, noise="given")
+    assert not low.clean
+    assert "in doubt" in low.verdict
+    assert replace(low, objective=0.9).clean
+    assert replace(low, noise="white").clean
+    assert replace(low, removed=0.05, expected=1.0).clean
+
+
+@pytest.mark.parametrize(
+    ("change", "word"),
+    [
+        ({}, "clean"),
+        ({"removed": 0.2, "expected": 0.1}, "look"),
+        ({"objective": 3.0}, "not clean"),
+        ({"support_level": 1.1}, "not clean"),
+        ({"noise": "given", "removed": 0.0, "objective": 0.1}, "in doubt"),
+        ({"noise": "elliptical", "spared": 0.1}, "in doubt"),
+        ({"noise": "elliptical", "apart": 0.3, "doubtful": 0.1}, "in doubt"),
+        ({"noise": "other"}, "no level"),
+    ],
+)
+def test_trust_is_the_word_of_the_first_test_that_says_less(
+    change: dict[str, object], word: str
+) -> None:
+    found = replace(CLEAN, **change)
+    assert found.trust == word
+    assert found.clean == (word == "clean")

@@ -21,7 +21,8 @@ def robust_scales(rows: Array, sample_weight: Array) -> Array:
 
 
 def midmean_of(rows: Array, sample_weight: Array) -> Array:
-    return RankedColumns(rows, sample_weight).midmean()
+    columns = RankedColumns(rows, sample_weight)
+    return columns.quantile(0.5) + columns.midmean()
 
 
 def noise(n: int = 4000, d: int = 4) -> Array:

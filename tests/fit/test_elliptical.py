@@ -53,6 +53,14 @@ def test_whole_numbers_as_weights_are_copies() -> None:
     np.testing.assert_allclose(weighted[copies], copied, atol=1e-6)
 
 
+def test_rows_far_out_in_columns_of_few_values_are_found_and_no_others() -> None:
+    X = np.round(2.0 * correlated(400, 6)) / 2.0
+    X[-20:] += 10.0
+    judged = judge_rows(X, np.ones(400), 0.4, TUNING)
+    assert np.mean(judged.clean[:-20] < 0.5) <= 0.01
+    assert np.all(judged.clean[-20:] < 0.5)
+
+
 def hostile() -> dict[str, Array]:
     X = correlated(80, 5)
     collinear = np.column_stack([X, X[:, 0] + X[:, 1]])

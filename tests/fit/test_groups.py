@@ -84,3 +84,24 @@ def test_a_large_group_is_found_among_many_columns() -> None:
     assert len(found) == 1
     assert found[0][:1500].mean() > 0.95
     assert found[0][1500:].mean() < 0.02
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_rows_in_a_subspace_are_as_rows_in_its_coordinates(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    inside = rng.standard_normal((300, 3))
+    inside[:60] += 8.0
+    basis = np.linalg.qr(rng.standard_normal((12, 12)))[0][:3]
+    found = set_apart(inside @ basis + 5.0, np.ones(300), 0.4, TUNING)
+    expected = set_apart(inside, np.ones(300), 0.4, TUNING)
+    assert len(found) == len(expected) == 1
+    np.testing.assert_array_equal(found[0], expected[0])
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_what_rounding_leaves_outside_a_subspace_is_no_group(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((300, 4)) @ rng.standard_normal((4, 12))
+    # The sums of these rows are rounded otherwise.
+    X[:60] = (X[:60] + 1e3) - 1e3
+    assert set_apart(X, np.ones(300), 0.4, TUNING) == []

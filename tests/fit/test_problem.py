@@ -42,6 +42,12 @@ def test_as_many_rows_may_be_pruned_as_the_bound_allows() -> None:
     np.testing.assert_allclose(case.domain(0.3).reference(), case.untouched, atol=1e-12)
 
 
+def test_a_share_that_is_no_whole_number_of_rows_allows_the_pruned_ones() -> None:
+    case = problem(10, 3, pruned=np.array([0, 1, 2]))
+    np.testing.assert_allclose(case.domain(0.25).reference(), case.untouched, atol=1e-12)
+    assert (case.in_whole_rows(0.25), case.in_whole_rows(0.4)) == (0.3, 0.4)
+
+
 def test_half_of_the_rows_at_equal_weights_are_worth_half_of_the_rows() -> None:
     case = problem(10, 3)
     assert case.n_effective(np.repeat([0.2, 0.0], 5)) == pytest.approx(5.0)

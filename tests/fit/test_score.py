@@ -7,9 +7,11 @@ import pytest
 from numpy.typing import NDArray
 
 from outweigh.fit.elliptical import Cloud
+from outweigh.fit.law import GAUSSIAN
 from outweigh.fit.marginals import Marginals
 from outweigh.fit.noise import Noise, Standardizer, first_look
 from outweigh.fit.posterior import Group
+from outweigh.fit.reach import Reach
 from outweigh.fit.scatter import Scatter
 from outweigh.fit.score import EllipticalScore, RowScore, score_rows
 from outweigh.fit.search import Weights
@@ -36,7 +38,7 @@ def rows(far: bool = False) -> Array:
 def group_at_six() -> Group:
     """Return the laws of the rows along the first feature."""
     one = np.ones(1)
-    return Group(np.eye(D)[0], 0.0, 1.0, np.inf, 6.0 * one, one, 20.0 / N * one)
+    return Group(np.eye(D)[0], 0.0, 1.0, GAUSSIAN, 6.0 * one, one, 20.0 / N * one)
 
 
 def moved(noise: Noise, X: Array, grouped: bool = True) -> Weights:
@@ -134,7 +136,7 @@ def test_contributions_are_the_formula_row_by_row_and_feature_by_feature(grouped
     values, vectors = np.linalg.eigh((F + F.T) / 2.0)
     direction = np.array([0.8, 0.6, 0.0, 0.0, 0.0, 0.0])
     two = np.array([4.0, 6.0]), np.ones(2), np.array([0.05, 0.1])
-    groups = (Group(direction, 0.5, 1.0, np.inf, *two),) if grouped else ()
+    groups = (Group(direction, 0.5, 1.0, GAUSSIAN, *two),) if grouped else ()
     c, anchor, radius_sq, level = rng.standard_normal(D), rng.standard_normal(D), 9.0, 0.3 / N
     score = RowScore(
         Standardizer(np.arange(D), np.zeros(D), np.ones(D)),
@@ -176,10 +178,11 @@ def elliptical(n: int, grouped: bool) -> tuple[EllipticalScore, Array]:
     inside = Z if basis is None else Z @ basis.T
     scatter = Scatter.of(inside, np.ones(n), 5, shrink=n < 5)
     u = np.eye(inside.shape[1])[0]
-    group = Group(u, 0.0, 1.0, np.inf, np.array([2.0]), np.array([0.5]), np.array([0.2]))
+    group = Group(u, 0.0, 1.0, GAUSSIAN, np.array([2.0]), np.array([0.5]), np.array([0.2]))
     standardizer = Standardizer(np.arange(D), np.zeros(D), np.ones(D))
     groups = (group,) if grouped else ()
-    cloud = Cloud(columns, marginals, basis, scatter, 7.0, groups)
+    none = Reach(np.empty(0, dtype=np.intp), np.empty(0), np.empty(0))
+    cloud = Cloud(columns, marginals, basis, scatter, 7.0, groups, none)
     return EllipticalScore(standardizer, cloud), X
 
 

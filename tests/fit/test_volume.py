@@ -104,3 +104,12 @@ def test_a_clump_within_the_limits_is_left_out_and_flagged_wherever_it_is_drawn(
         flagged = est.predict(X) == -1
         np.testing.assert_array_equal(flagged, np.arange(400) < 20)
         np.testing.assert_array_equal(est.score_distances(X) > est.score_cutoff_, flagged)
+
+
+def test_a_share_of_less_than_a_row_is_a_bound_of_the_rows_that_were_pruned() -> None:
+    X = np.random.default_rng(0).standard_normal((40, 20)) * np.arange(1.0, 21.0)
+    X[0] = 1e4
+    est = RobustPCA(contamination=0.01).fit(X)
+    assert est.certificate_.noise == "other"
+    assert est.contamination_bound_ == pytest.approx(1.0 / 40.0)
+    assert est.weights_.max() <= 1.0 / (40.0 * (1.0 - est.contamination_bound_)) + 1e-12

@@ -40,11 +40,11 @@ NORMS: dict[str, NormCase] = {
     "Ky Fan 9": NormCase(KyFan(9), lambda A: brute.ky_fan(A, 9)),
 }
 
-OBJECTIVES: dict[str, Callable[[Samples, float | Array], MomentObjective]] = {
-    "sparse_mean": lambda samples, R: objectives.sparse_mean(samples, 2, R),
-    "mean": lambda samples, R: objectives.mean(samples, R),
-    "sparse_pca": lambda samples, R: objectives.sparse_pca(samples, 2, R),
-    "pca": lambda samples, R: objectives.pca(samples, 1, R),
+OBJECTIVES: dict[str, Callable[[Samples], MomentObjective]] = {
+    "sparse_mean": lambda samples: objectives.sparse_mean(samples, 2),
+    "mean": objectives.mean,
+    "sparse_pca": lambda samples: objectives.sparse_pca(samples, 2),
+    "pca": objectives.pca,
 }
 
 ESTIMATORS: dict[str, type[RobustEstimator]] = {

@@ -21,12 +21,7 @@ N, D = 40, 11
 X = np.random.default_rng(0).standard_normal((N, D)) + 0.5
 WEIGHTS = np.random.default_rng(1).uniform(0.0, 1.0, N)
 WEIGHTS /= WEIGHTS.sum()
-REFERENCES = {
-    "scalar": 0.7,
-    "diagonal": np.linspace(0.5, 2.0, D),
-    "matrix": np.eye(D) + 0.3 * np.ones((D, D)),
-}
-every_reference = pytest.mark.parametrize("reference", REFERENCES.values(), ids=REFERENCES)
+every_reference = pytest.mark.parametrize("reference", [0.0, 0.7])
 both = pytest.mark.parametrize("centred", [True, False], ids=["centred", "uncentred"])
 # Room for a matrix in single precision, or for none.
 every_budget = pytest.mark.parametrize("budget", [None, 0], ids=["held", "tiled"])
@@ -43,7 +38,7 @@ def put_together(matrix: MomentMatrix) -> Array:
     return whole
 
 
-def rounded(budget: int | None, centred: bool, reference: float | Array) -> MomentMatrix:
+def rounded(budget: int | None, centred: bool, reference: float) -> MomentMatrix:
     samples = DenseSamples(X, memory_budget=budget)
     mean = samples.mean(WEIGHTS) if centred else None
     return samples.rounded_moment(WEIGHTS, mean, reference)
@@ -52,7 +47,7 @@ def rounded(budget: int | None, centred: bool, reference: float | Array) -> Mome
 @every_reference
 @pytest.mark.parametrize("tile", [1, 4, 11, 100])
 def test_tiles_put_together_are_the_matrix(
-    tile: int, reference: float | Array, monkeypatch: pytest.MonkeyPatch
+    tile: int, reference: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "_TILE", tile)
     expected = brute.deviation(X, WEIGHTS, centred=True, reference=reference)
@@ -63,7 +58,7 @@ def test_tiles_put_together_are_the_matrix(
 @both
 @every_reference
 def test_rounded_blocks_are_within_their_rounding_of_the_matrix(
-    budget: int | None, centred: bool, reference: float | Array
+    budget: int | None, centred: bool, reference: float
 ) -> None:
     matrix = rounded(budget, centred, reference)
     expected = brute.deviation(X, WEIGHTS, centred=centred, reference=reference)
@@ -94,7 +89,7 @@ def test_rounded_blocks_outlive_those_of_other_weights(far: bool) -> None:
 @both
 @every_reference
 def test_all_else_that_a_rounded_matrix_is_asked_for_is_exact(
-    budget: int | None, centred: bool, reference: float | Array
+    budget: int | None, centred: bool, reference: float
 ) -> None:
     matrix = rounded(budget, centred, reference)
     expected = brute.deviation(X, WEIGHTS, centred=centred, reference=reference)
@@ -152,7 +147,5 @@ def test_few_rows_are_a_factor_of_the_matrix(centred: bool) -> None:
         np.testing.assert_allclose(Y.T @ Y - c * np.eye(D), expected, atol=1e-12)
 
 
-def test_no_factor_is_known_of_many_rows_or_beside_other_references() -> None:
+def test_no_factor_is_known_of_many_rows() -> None:
     assert DenseSamples(X).moment(WEIGHTS, centred=True).factor() is None
-    few = DenseSamples(X[:6]).moment(np.full(6, 1 / 6), centred=True, reference=np.ones(D))
-    assert few.factor() is None

@@ -39,13 +39,28 @@ def test_a_chain_of_changes_gives_what_the_definition_gives(
         np.testing.assert_allclose(found, brute.second_moment(X, weights), atol=atol)
 
 
-def test_small_changes_are_followed_and_now_and_then_a_new_sum_is_made() -> None:
-    known = SecondMoments(np.float64)
-    changes = []
-    for weights in drifting_weights(20):
-        known.get(X, weights)
-        changes.append(0 if known._last is None else known._last.changes)
-    assert changes == [*range(17), *range(3)]
+def test_moments_of_the_first_weights_are_changed_where_few_rows_move(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    known, summed = SecondMoments(np.float64), []
+    usual = np.full(N, 1.0 / N)
+    known.get(X, usual)
+    whole = second_moment
+
+    def counted(rows: Array, weights: Array, *arguments: object) -> Array:
+        summed.append(np.count_nonzero(weights))
+        return whole(rows, weights, *arguments)
+
+    monkeypatch.setattr(module, "second_moment", counted)
+    near = np.where(np.arange(N) < 9, 0.0, 1.0 / (N - 9))
+    far = np.random.default_rng(2).dirichlet(np.full(N, 5.0))
+    for weights, rows in ((near, 9), (far, N), (near, 9)):
+        found = known.get(X, weights)
+        np.testing.assert_allclose(found, brute.second_moment(X, weights), atol=1e-14)
+        assert summed.pop() == rows
+    known.get(X, near)
+    known.get(X, usual)
+    assert not summed
 
 
 def test_what_was_returned_stays_as_it_is() -> None:
@@ -91,18 +106,9 @@ def test_no_weight_at_all_sums_to_zero() -> None:
     assert not second_moment(X, np.zeros(N), np.float64).any()
 
 
-def test_the_moments_of_the_first_weights_are_kept() -> None:
+def test_what_is_known_is_known_in_other_units() -> None:
     known = SecondMoments(np.float64)
-    usual = np.full(N, 1.0 / N)
-    first = known.get(X, usual)
-    rng = np.random.default_rng(2)
-    for _ in range(3):
-        far = rng.dirichlet(np.full(N, 5.0))
-        np.testing.assert_allclose(known.get(X, far), brute.second_moment(X, far), atol=1e-14)
-        np.testing.assert_array_equal(known.get(X, far), known.find(far))
-        np.testing.assert_array_equal(known.get(X, usual), first)
-    near = np.where(np.arange(N) < 9, 0.0, 1.0 / (N - 9))
-    np.testing.assert_allclose(known.get(X, near), brute.second_moment(X, near), atol=1e-14)
-    assert known._last is not None
-    assert known._last.changes == 1
-    assert known.find(rng.dirichlet(np.full(N, 5.0))) is None
+    usual, factor = np.full(N, 1.0 / N), np.arange(1.0, X.shape[1] + 1.0)
+    known.get(X, usual)
+    found = known.divided(factor).find(usual)
+    np.testing.assert_allclose(found, brute.second_moment(X / factor, usual), atol=1e-14)

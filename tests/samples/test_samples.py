@@ -38,12 +38,7 @@ def weights(request: pytest.FixtureRequest) -> Array:
     return np.asarray(w / w.sum())
 
 
-REFERENCES = {
-    "scalar": 0.7,
-    "diagonal": np.linspace(0.5, 2.0, D),
-    "matrix": np.eye(D) + 0.3 * np.ones((D, D)),
-}
-every_reference = pytest.mark.parametrize("reference", REFERENCES.values(), ids=REFERENCES)
+every_reference = pytest.mark.parametrize("reference", [0.0, 0.7])
 both = pytest.mark.parametrize("centred", [True, False], ids=["centred", "uncentred"])
 
 
@@ -67,7 +62,7 @@ def test_a_mean_follows_its_weights_and_may_be_written_to(samples_of: Kind, X: A
 @both
 @every_reference
 def test_the_moment_is_the_definition(
-    any_kind: Kind, X: Array, weights: Array, centred: bool, reference: float | Array
+    any_kind: Kind, X: Array, weights: Array, centred: bool, reference: float
 ) -> None:
     moment = any_kind(X).moment(weights, centred=centred, reference=reference)
     expected = brute.deviation(X, weights, centred=centred, reference=reference)
@@ -77,7 +72,7 @@ def test_the_moment_is_the_definition(
 @both
 @every_reference
 def test_blocks_put_together_are_the_moment(
-    any_kind: Kind, X: Array, weights: Array, centred: bool, reference: float | Array
+    any_kind: Kind, X: Array, weights: Array, centred: bool, reference: float
 ) -> None:
     moment = any_kind(X).moment(weights, centred=centred, reference=reference)
     blocks = list(moment.blocks())
@@ -95,7 +90,7 @@ def test_products_with_the_moment_are_those_of_the_definition(
     X: Array,
     weights: Array,
     centred: bool,
-    reference: float | Array,
+    reference: float,
     shape: tuple[int, ...],
 ) -> None:
     V = np.random.default_rng(2).standard_normal(shape)

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
-from types import MappingProxyType
+from types import MappingProxyType, ModuleType
 from typing import Any
 
+from outweigh.adversaries import means, placed, spikes
 from outweigh.adversaries.arguments import Adversary, RandomState, as_generator
 from outweigh.adversaries.inliers import INLIERS
 from outweigh.adversaries.means import (
@@ -35,33 +36,15 @@ from outweigh.adversaries.spikes import (
     two_outlier_spikes,
 )
 
-MEAN_ADVERSARIES: Mapping[str, Adversary] = MappingProxyType(
-    {
-        adversary.__name__: adversary
-        for adversary in (
-            linear_hiding,
-            tail_flipping,
-            constant_bias,
-            tight_cluster,
-            far_outliers,
-            duplicates,
-            multi_direction,
-            wrong_support,
-            hidden_at_zero,
-            doubled_mean,
-            subtractive,
-            mimic,
-            heavy_tailed,
-            bounded_covariance,
-        )
-    }
-)
-SPIKE_ADVERSARIES: Mapping[str, Adversary] = MappingProxyType(
-    {
-        adversary.__name__: adversary
-        for adversary in (spiked_mixture, two_outlier_spikes, spike_and_cluster, dense_spike)
-    }
-)
+
+def _defined_in(*modules: ModuleType) -> Mapping[str, Adversary]:
+    """Return what `adversary` decorates in some modules, by name, in their order."""
+    found = {name: value for module in modules for name, value in vars(module).items()}
+    return MappingProxyType({name: f for name, f in found.items() if hasattr(f, "__wrapped__")})
+
+
+MEAN_ADVERSARIES = _defined_in(means, placed)
+SPIKE_ADVERSARIES = _defined_in(spikes)
 ADVERSARIES: Mapping[str, Adversary] = MappingProxyType({**MEAN_ADVERSARIES, **SPIKE_ADVERSARIES})
 
 

@@ -1,4 +1,4 @@
-"""What all adversaries share: their five arguments, the checks of them, and random choices."""
+"""What all adversaries share: their arguments, the checks of them, and random choices."""
 
 from __future__ import annotations
 
@@ -9,16 +9,17 @@ from numbers import Integral, Real
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from numpy.random import Generator
 
-from outweigh.adversaries.sample import BoolArray, FloatArray, Sample
+from outweigh.adversaries.inliers import draw_noise
+from outweigh.adversaries.sample import BoolArray, Sample
+from outweigh.protocols import Array, Indices
 
 RandomState = int | Generator | None
 
 
 class Shape(NamedTuple):
-    """Checked sizes of a sample, and the share and the number of rows the adversary may touch.
+    """Checked sizes of a sample, the rows the adversary may touch, and the noise of the others.
 
     The first two are the shape of the data, ``shape[:2]``; the first four are the arguments that
     every adversary takes, in their order, ``shape[:4]``.
@@ -29,6 +30,14 @@ class Shape(NamedTuple):
     n_nonzero: int
     contamination: float
     n_outliers: int
+    inliers: str = "gaussian"
+
+    def noise(
+        self, rng: Generator, n_rows: int | None = None, n_features: int | None = None
+    ) -> Array:
+        """Draw noise for so many rows and features, by default those of the sample."""
+        sizes = self.n_samples if n_rows is None else n_rows, n_features or self.n_features
+        return draw_noise(self.inliers, rng, sizes)
 
 
 Adversary = Callable[..., Sample]
@@ -36,11 +45,12 @@ Adversary = Callable[..., Sample]
 :func:`outweigh.adversaries.make` that follow the name, and keyword options of its own."""
 
 
-def adversary(attack: Callable[..., Sample]) -> Adversary:
+def adversary(attack: Callable[..., Sample], inliers: str = "gaussian") -> Adversary:
     """Make an adversary of ``attack(rng, shape, *, options)``: a decorator.
 
-    The adversary takes the five arguments that all have in common, checks them once for all, and
-    hands a generator and the checked sizes to the attack. Its signature shows the attack's options.
+    The adversary takes the arguments that all have in common, the distribution of the inliers
+    among them, checks them once for all, and hands a generator and what was checked to the attack.
+    Its signature shows the attack's options.
 
     Examples
     --------
@@ -51,7 +61,7 @@ def adversary(attack: Callable[..., Sample]) -> Adversary:
     >>> harmless(50, 4, 2, 0.1, random_state=0, level=3.0).n_outliers
     5
     >>> list(inspect.signature(harmless).parameters)[3:]
-    ['contamination', 'random_state', 'level']
+    ['contamination', 'random_state', 'level', 'inliers']
     """
 
     def draw(
@@ -60,17 +70,22 @@ def adversary(attack: Callable[..., Sample]) -> Adversary:
         n_nonzero: int,
         contamination: float,
         random_state: RandomState = None,
+        *,
+        inliers: str = inliers,
         **options: Any,
     ) -> Sample:
         rng = as_generator(random_state)
         shape = check_shape(n_samples, n_features, n_nonzero, contamination)
-        return attack(rng, shape, **options)
+        return attack(rng, shape._replace(inliers=inliers), **options)
 
     shared = inspect.signature(draw)
-    # help() and options_of() read this signature: the five arguments of all, then the own options.
-    five, own = [*shared.parameters.values()][:-1], [*inspect.signature(attack).parameters.values()]
+    # help() and options_of() read this signature: what all have, and between them the own options.
+    *five, noise, _ = shared.parameters.values()
+    own = [*inspect.signature(attack).parameters.values()][2:]
     functools.update_wrapper(draw, attack)
-    draw.__signature__ = shared.replace(parameters=[*five, *own[2:]])  # type: ignore[attr-defined]
+    draw.__signature__ = shared.replace(  # type: ignore[attr-defined]
+        parameters=[*five, *own, noise]
+    )
     return draw
 
 
@@ -157,8 +172,8 @@ def choose_rows(rng: Generator, shape: Shape) -> BoolArray:
 
 
 def choose_support(
-    rng: Generator, n_features: int, size: int, avoid: npt.NDArray[np.intp] | None = None
-) -> npt.NDArray[np.intp]:
+    rng: Generator, n_features: int, size: int, avoid: Indices | None = None
+) -> Indices:
     """Choose ``size`` features at random, those of ``avoid`` only when no others are left."""
     order = rng.permutation(n_features)
     if avoid is not None:
@@ -166,6 +181,6 @@ def choose_support(
     return order[:size]
 
 
-def random_signs(rng: Generator, size: int) -> FloatArray:
+def random_signs(rng: Generator, size: int) -> Array:
     """Draw ``size`` signs, -1.0 or +1.0 with equal chance."""
     return 2.0 * rng.integers(0, 2, size).astype(np.float64) - 1.0

@@ -15,17 +15,18 @@ is the true mean. Common to all:
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 from numpy.random import Generator
 
 from outweigh.adversaries.arguments import Shape, adversary, choose_rows, choose_support
 from outweigh.adversaries.clean import CleanSample, draw_clean, sparse_mean
-from outweigh.adversaries.inliers import draw_noise
 from outweigh.adversaries.sample import Sample
 
 
 @adversary
-def linear_hiding(rng: Generator, shape: Shape, *, inliers: str = "gaussian") -> Sample:
+def linear_hiding(rng: Generator, shape: Shape) -> Sample:
     """Hide a shift on S behind extra variance off S; the true mean is zero.
 
     With S a random set of ``n_nonzero`` features, half of the outliers have mean 1 on S, and the
@@ -38,7 +39,7 @@ def linear_hiding(rng: Generator, shape: Shape, *, inliers: str = "gaussian") ->
     >>> sample.n_outliers, sample.support.size
     (20, 0)
     """
-    X = draw_noise(inliers, rng, shape[:2])
+    X = shape.noise(rng)
     kept = choose_rows(rng, shape)
     hidden = choose_support(rng, shape.n_features, shape.n_nonzero)
     shifted, widened = np.array_split(rng.permutation(np.flatnonzero(~kept)), 2)
@@ -50,7 +51,7 @@ def linear_hiding(rng: Generator, shape: Shape, *, inliers: str = "gaussian") ->
 
 
 @adversary
-def tail_flipping(rng: Generator, shape: Shape, *, inliers: str = "gaussian") -> Sample:
+def tail_flipping(rng: Generator, shape: Shape) -> Sample:
     """Negate the samples lowest along a random sparse direction; the true mean is zero.
 
     The direction is Gaussian on ``n_nonzero`` random features. The negated rows keep their second
@@ -63,7 +64,7 @@ def tail_flipping(rng: Generator, shape: Shape, *, inliers: str = "gaussian") ->
     >>> bool(sample.X.mean(axis=0) @ sample.X[~sample.inliers].mean(axis=0) > 0)
     True
     """
-    X = draw_noise(inliers, rng, shape[:2])
+    X = shape.noise(rng)
     support = choose_support(rng, shape.n_features, shape.n_nonzero)
     along = X[:, support] @ rng.standard_normal(shape.n_nonzero)
     lowest = np.argsort(along, kind="stable")[: shape.n_outliers]
@@ -74,9 +75,7 @@ def tail_flipping(rng: Generator, shape: Shape, *, inliers: str = "gaussian") ->
 
 
 @adversary
-def constant_bias(
-    rng: Generator, shape: Shape, *, bias: float = -2.0, inliers: str = "gaussian"
-) -> Sample:
+def constant_bias(rng: Generator, shape: Shape, *, bias: float = -2.0) -> Sample:
     """Add one constant to every feature of the outliers; the true mean is one on its support.
 
     Parameters
@@ -93,14 +92,14 @@ def constant_bias(
     """
     mean = np.zeros(shape.n_features)
     mean[choose_support(rng, shape.n_features, shape.n_nonzero)] = 1.0
-    X = draw_noise(inliers, rng, shape[:2]) + mean
+    X = shape.noise(rng) + mean
     kept = choose_rows(rng, shape)
     X[~kept] += bias
     return Sample(X, kept, mean)
 
 
 @adversary
-def wrong_support(rng: Generator, shape: Shape, *, inliers: str = "gaussian") -> Sample:
+def wrong_support(rng: Generator, shape: Shape) -> Sample:
     """Give the outliers a sparse mean of the same kind on other features.
 
     The two supports are disjoint when ``2 * n_nonzero <= n_features``, else they overlap as
@@ -112,11 +111,11 @@ def wrong_support(rng: Generator, shape: Shape, *, inliers: str = "gaussian") ->
     >>> bool(np.all(abs(sample.X[~sample.inliers].mean(axis=0)[sample.support]) < 0.3))
     True
     """
-    return _on_other_features(rng, shape, draw_clean(rng, shape, inliers))
+    return _on_other_features(rng, shape, draw_clean(rng, shape))
 
 
 @adversary
-def hidden_at_zero(rng: Generator, shape: Shape, *, inliers: str = "gaussian") -> Sample:
+def hidden_at_zero(rng: Generator, shape: Shape) -> Sample:
     """Centre the outliers at zero, so that they shrink the mean on its own support.
 
     Examples
@@ -124,12 +123,12 @@ def hidden_at_zero(rng: Generator, shape: Shape, *, inliers: str = "gaussian") -
     >>> hidden_at_zero(200, 30, 5, 0.1, random_state=0).n_outliers
     20
     """
-    case = draw_clean(rng, shape, inliers)
+    case = draw_clean(rng, shape)
     return case.shift_outliers(-case.mean)
 
 
 @adversary
-def doubled_mean(rng: Generator, shape: Shape, *, inliers: str = "gaussian") -> Sample:
+def doubled_mean(rng: Generator, shape: Shape) -> Sample:
     """Centre the outliers at twice the mean, so that they stretch it on its own support.
 
     Examples
@@ -137,12 +136,12 @@ def doubled_mean(rng: Generator, shape: Shape, *, inliers: str = "gaussian") -> 
     >>> doubled_mean(200, 30, 5, 0.1, random_state=0).n_outliers
     20
     """
-    case = draw_clean(rng, shape, inliers)
+    case = draw_clean(rng, shape)
     return case.shift_outliers(case.mean)
 
 
 @adversary
-def subtractive(rng: Generator, shape: Shape, *, inliers: str = "gaussian") -> Sample:
+def subtractive(rng: Generator, shape: Shape) -> Sample:
     """Only remove: the samples largest along the mean are gone, and nothing replaces them.
 
     So many clean samples are drawn that ``n_samples`` rows are left when the fraction
@@ -158,14 +157,14 @@ def subtractive(rng: Generator, shape: Shape, *, inliers: str = "gaussian") -> S
     """
     n_removed = round(shape.contamination * shape.n_samples / (1.0 - shape.contamination))
     more = shape._replace(n_samples=shape.n_samples + n_removed, n_outliers=0)
-    case = draw_clean(rng, more, inliers)
+    case = draw_clean(rng, more)
     order = np.argsort(case.X @ case.mean, kind="stable")
     left = np.sort(order[: shape.n_samples])
     return Sample(case.X[left], case.kept[left], case.mean)
 
 
 @adversary
-def mimic(rng: Generator, shape: Shape, *, inliers: str = "gaussian") -> Sample:
+def mimic(rng: Generator, shape: Shape) -> Sample:
     """Push the mean as far along itself as leaves the covariance of all rows the identity.
 
     With v the unit vector of the mean, the outliers have no spread along v and sit at
@@ -180,7 +179,7 @@ def mimic(rng: Generator, shape: Shape, *, inliers: str = "gaussian") -> Sample:
     >>> bool(np.ptp(along[~sample.inliers]) < 1e-9)
     True
     """
-    case = draw_clean(rng, shape, inliers)
+    case = draw_clean(rng, shape)
     direction = case.mean / np.linalg.norm(case.mean)
     outliers = case.X[~case.kept]
     excess = 1.0 / np.sqrt(1.0 - shape.n_outliers / shape.n_samples)
@@ -188,8 +187,8 @@ def mimic(rng: Generator, shape: Shape, *, inliers: str = "gaussian") -> Sample:
     return case.replace_outliers(outliers + np.outer(excess - along, direction))
 
 
-@adversary
-def heavy_tailed(rng: Generator, shape: Shape, *, inliers: str = "t3") -> Sample:
+@partial(adversary, inliers="t3")
+def heavy_tailed(rng: Generator, shape: Shape) -> Sample:
     """As :func:`wrong_support`, with noise so heavy-tailed that it has no fourth moment.
 
     Examples
@@ -197,13 +196,11 @@ def heavy_tailed(rng: Generator, shape: Shape, *, inliers: str = "t3") -> Sample
     >>> heavy_tailed(200, 30, 5, 0.1, random_state=0).n_outliers
     20
     """
-    return _on_other_features(rng, shape, draw_clean(rng, shape, inliers))
+    return _on_other_features(rng, shape, draw_clean(rng, shape))
 
 
 @adversary
-def bounded_covariance(
-    rng: Generator, shape: Shape, *, smallest_scale: float = 0.3, inliers: str = "gaussian"
-) -> Sample:
+def bounded_covariance(rng: Generator, shape: Shape, *, smallest_scale: float = 0.3) -> Sample:
     """As :func:`wrong_support`, with a covariance that is bounded by the identity, not equal.
 
     Parameters
@@ -219,7 +216,7 @@ def bounded_covariance(
     """
     if not 0.0 < smallest_scale <= 1.0:
         raise ValueError(f"smallest_scale must be in (0, 1], got {smallest_scale!r}")
-    case = draw_clean(rng, shape, inliers)
+    case = draw_clean(rng, shape)
     scale = rng.uniform(smallest_scale, 1.0, shape.n_features)
     X = case.mean + (case.X - case.mean) * scale
     return _on_other_features(rng, shape, case._replace(X=X))

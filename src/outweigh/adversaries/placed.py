@@ -10,18 +10,12 @@ from numpy.random import Generator
 
 from outweigh.adversaries.arguments import Shape, adversary, check_between, check_count
 from outweigh.adversaries.clean import draw_clean, sparse_shift, uniform_ball
-from outweigh.adversaries.inliers import draw_noise
 from outweigh.adversaries.sample import Sample
 
 
 @adversary
 def tight_cluster(
-    rng: Generator,
-    shape: Shape,
-    *,
-    shift: float = 2.0,
-    radius: float = 0.1,
-    inliers: str = "gaussian",
+    rng: Generator, shape: Shape, *, shift: float = 2.0, radius: float = 0.1
 ) -> Sample:
     """Put all outliers into a small ball whose centre is off by ``shift`` on some features.
 
@@ -40,16 +34,14 @@ def tight_cluster(
     True
     """
     check_between("radius", radius)
-    case = draw_clean(rng, shape, inliers)
+    case = draw_clean(rng, shape)
     centre = case.mean + sparse_shift(rng, shape, shift)
     ball = uniform_ball(rng, shape.n_outliers, shape.n_features, radius)
     return case.replace_outliers(centre + ball)
 
 
 @adversary
-def duplicates(
-    rng: Generator, shape: Shape, *, shift: float = 2.0, inliers: str = "gaussian"
-) -> Sample:
+def duplicates(rng: Generator, shape: Shape, *, shift: float = 2.0) -> Sample:
     """Make every outlier the same point: an ordinary sample, shifted on some features.
 
     Parameters
@@ -63,16 +55,14 @@ def duplicates(
     >>> len(np.unique(sample.X[~sample.inliers], axis=0))
     1
     """
-    case = draw_clean(rng, shape, inliers)
+    case = draw_clean(rng, shape)
     point = case.mean + sparse_shift(rng, shape, shift)
-    point += draw_noise(inliers, rng, (1, shape.n_features))[0]
+    point += shape.noise(rng, 1)[0]
     return case.replace_outliers(np.tile(point, (shape.n_outliers, 1)))
 
 
 @adversary
-def far_outliers(
-    rng: Generator, shape: Shape, *, distance: float = 1e6, inliers: str = "gaussian"
-) -> Sample:
+def far_outliers(rng: Generator, shape: Shape, *, distance: float = 1e6) -> Sample:
     """Move all outliers very far along one sparse direction.
 
     Parameters
@@ -86,19 +76,14 @@ def far_outliers(
     >>> bool(np.linalg.norm(sample.X[~sample.inliers], axis=1).min() > 9e5)
     True
     """
-    case = draw_clean(rng, shape, inliers)
+    case = draw_clean(rng, shape)
     step = check_between("distance", distance) / np.sqrt(shape.n_nonzero)
     return case.shift_outliers(sparse_shift(rng, shape, step))
 
 
 @adversary
 def multi_direction(
-    rng: Generator,
-    shape: Shape,
-    *,
-    n_directions: int = 10,
-    shift: float = 2.0,
-    inliers: str = "gaussian",
+    rng: Generator, shape: Shape, *, n_directions: int = 10, shift: float = 2.0
 ) -> Sample:
     """Spread the outliers over several sparse directions, so that no one stands out.
 
@@ -115,6 +100,6 @@ def multi_direction(
     20
     """
     n_directions = check_count("n_directions", n_directions)
-    case = draw_clean(rng, shape, inliers)
+    case = draw_clean(rng, shape)
     shifts = np.stack([sparse_shift(rng, shape, shift) for _ in range(n_directions)])
     return case.shift_outliers(shifts[np.arange(shape.n_outliers) % n_directions])

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-FloatArray = npt.NDArray[np.float64]
+from outweigh.protocols import Array, Indices
+
 BoolArray = npt.NDArray[np.bool_]
 
 
@@ -34,10 +35,10 @@ class Sample:
     ((50, 8), 5, 3)
     """
 
-    X: FloatArray
+    X: Array
     inliers: BoolArray
-    truth: FloatArray
-    spikes: FloatArray | None = None
+    truth: Array
+    spikes: Array | None = None
 
     @property
     def n_outliers(self) -> int:
@@ -45,6 +46,6 @@ class Sample:
         return int(self.inliers.size - np.count_nonzero(self.inliers))
 
     @property
-    def support(self) -> npt.NDArray[np.intp]:
+    def support(self) -> Indices:
         """Indices of the features on which the truth is not zero, ascending."""
         return np.flatnonzero(np.atleast_2d(self.truth).any(axis=0))

@@ -23,8 +23,8 @@ from outweigh.adversaries.arguments import (
     random_signs,
 )
 from outweigh.adversaries.clean import uniform_ball
-from outweigh.adversaries.inliers import draw_noise
-from outweigh.adversaries.sample import BoolArray, FloatArray, Sample
+from outweigh.adversaries.sample import BoolArray, Sample
+from outweigh.protocols import Array
 
 
 @adversary
@@ -39,7 +39,6 @@ def spiked_mixture(
     overlapping: bool = False,
     n_outlier_spikes: int = 1,
     signs: str = "positive",
-    inliers: str = "gaussian",
 ) -> Sample:
     """Give inliers the covariance I + sum_j spike_j v_j v_j', outliers I + outlier_spike f f'.
 
@@ -89,19 +88,14 @@ def spiked_mixture(
     if outlier_norm == "unit":
         wrong /= np.sqrt(shape.n_nonzero)
 
-    sample = _draw_spiked(rng, shape, components, heights, inliers)
-    _add_spikes(rng, sample.X, ~sample.inliers, np.sqrt(outlier_height) * wrong, inliers)
+    sample = _draw_spiked(rng, shape, components, heights)
+    _add_spikes(rng, shape, sample.X, ~sample.inliers, np.sqrt(outlier_height) * wrong)
     return sample
 
 
 @adversary
 def two_outlier_spikes(
-    rng: Generator,
-    shape: Shape,
-    *,
-    spike: float = 1.0,
-    outlier_spike: float = 10.0,
-    inliers: str = "gaussian",
+    rng: Generator, shape: Shape, *, spike: float = 1.0, outlier_spike: float = 10.0
 ) -> Sample:
     """As :func:`spiked_mixture` with two unit outlier directions on features of their own.
 
@@ -117,19 +111,13 @@ def two_outlier_spikes(
         outlier_spike=outlier_spike,
         outlier_norm="unit",
         n_outlier_spikes=2,
-        inliers=inliers,
+        inliers=shape.inliers,
     )
 
 
 @adversary
 def spike_and_cluster(
-    rng: Generator,
-    shape: Shape,
-    *,
-    spike: float = 1.0,
-    distance: float = 6.0,
-    radius: float = 0.1,
-    inliers: str = "gaussian",
+    rng: Generator, shape: Shape, *, spike: float = 1.0, distance: float = 6.0, radius: float = 0.1
 ) -> Sample:
     """Put the outliers of a one-component problem into a small ball away from the origin.
 
@@ -155,7 +143,7 @@ def spike_and_cluster(
     away = choose_support(rng, shape.n_features, shape.n_nonzero, np.flatnonzero(components[0]))
     centre[away] = distance / np.sqrt(shape.n_nonzero)
 
-    sample = _draw_spiked(rng, shape, components, heights, inliers)
+    sample = _draw_spiked(rng, shape, components, heights)
     ball = uniform_ball(rng, shape.n_outliers, shape.n_features, radius)
     sample.X[~sample.inliers] = centre + ball
     return sample
@@ -169,7 +157,6 @@ def dense_spike(
     spike: float = 1.0,
     outlier_spike: float = 10.0,
     outlier_nonzero: int = 10,
-    inliers: str = "gaussian",
 ) -> Sample:
     """Give inliers a spike in a random direction, outliers one on a few features.
 
@@ -199,32 +186,28 @@ def dense_spike(
     wrong = np.zeros((1, shape.n_features))
     wrong[0, choose_support(rng, shape.n_features, width, support)] = 1.0 / np.sqrt(width)
 
-    sample = _draw_spiked(rng, shape, component, heights, inliers)
-    _add_spikes(rng, sample.X, ~sample.inliers, np.sqrt(outlier_height) * wrong, inliers)
+    sample = _draw_spiked(rng, shape, component, heights)
+    _add_spikes(rng, shape, sample.X, ~sample.inliers, np.sqrt(outlier_height) * wrong)
     return sample
 
 
-def _draw_spiked(
-    rng: Generator, shape: Shape, components: FloatArray, heights: FloatArray, inliers: str
-) -> Sample:
+def _draw_spiked(rng: Generator, shape: Shape, components: Array, heights: Array) -> Sample:
     """Draw noise, choose the rows that stay genuine, and give those the spikes of the truth."""
-    X = draw_noise(inliers, rng, shape[:2])
+    X = shape.noise(rng)
     kept = choose_rows(rng, shape)
-    _add_spikes(rng, X, kept, np.sqrt(heights)[:, None] * components, inliers)
+    _add_spikes(rng, shape, X, kept, np.sqrt(heights)[:, None] * components)
     return Sample(X, kept, components, heights)
 
 
-def _add_spikes(
-    rng: Generator, X: FloatArray, rows: BoolArray, directions: FloatArray, inliers: str
-) -> None:
-    factors = draw_noise(inliers, rng, (int(np.count_nonzero(rows)), len(directions)))
+def _add_spikes(rng: Generator, shape: Shape, X: Array, rows: BoolArray, directions: Array) -> None:
+    factors = shape.noise(rng, int(np.count_nonzero(rows)), len(directions))
     used = np.flatnonzero(directions.any(axis=0))
     X[np.ix_(rows, used)] += factors @ directions[:, used]
 
 
 def _flat_components(
     rng: Generator, n_features: int, n_nonzero: int, n_components: int, overlapping: bool
-) -> FloatArray:
+) -> Array:
     """Rows flat on successive windows of a random order of the features.
 
     Two windows share an even number of features, on which the later row alternates its sign
@@ -250,7 +233,7 @@ def _flat_components(
     return components
 
 
-def _spikes(spike: float | Sequence[float], n_components: int) -> FloatArray:
+def _spikes(spike: float | Sequence[float], n_components: int) -> Array:
     heights = np.atleast_1d(np.asarray(spike, dtype=np.float64))
     if heights.size == 1:
         heights = np.repeat(heights, n_components)

@@ -13,23 +13,25 @@ from types import MappingProxyType
 
 from outweigh.baselines.agnostic import AgnosticMean
 from outweigh.baselines.base import ComponentsBaseline, MeanBaseline
-from outweigh.baselines.covariance import MinCovDetMean
 from outweigh.baselines.directions import SphericalPCA, TylerPCA
 from outweigh.baselines.filters import FilterMean, FilterSparseMean
 from outweigh.baselines.means import (
     CoordinatewiseMedian,
     EmpiricalMean,
     GeometricMedian,
+    IterativeTrimmedHardThresholding,
     OracleMean,
     TrimmedMean,
 )
 from outweigh.baselines.pca import EmpiricalPCA, EmpiricalSparsePCA, OraclePCA
 from outweigh.baselines.pca_filters import FilterPCA, FilterSparsePCA
-from outweigh.baselines.pruning import NaivePruning, RansacMean
-from outweigh.baselines.quantum_entropy import QuantumEntropyMean
+from outweigh.baselines.pruning import MinCovDetMean, NaivePruning, RansacMean
 from outweigh.baselines.sdp import SdpMean
-from outweigh.baselines.spectral_weights import GradientDescentMean, MultiplicativeWeightsMean
-from outweigh.baselines.thresholding import IterativeTrimmedHardThresholding
+from outweigh.baselines.spectral_weights import (
+    GradientDescentMean,
+    MultiplicativeWeightsMean,
+    QuantumEntropyMean,
+)
 
 MEAN_BASELINES: Mapping[str, type[MeanBaseline]] = MappingProxyType(
     {

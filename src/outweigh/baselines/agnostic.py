@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
-from outweigh.baselines.base import FloatArray, Found, MeanBaseline
+from outweigh.baselines.base import Found, MeanBaseline
+from outweigh.protocols import Array
 
 
-@dataclass(eq=False, repr=False)
 class AgnosticMean(MeanBaseline):
     """The agnostic mean of Lai, Rao and Vempala, "LRV".
 
@@ -24,16 +22,12 @@ class AgnosticMean(MeanBaseline):
 
     Parameters
     ----------
-    n_nonzero : int or None, default=None
-        Number of largest entries to keep; None keeps all.
-    contamination : float, default=0.1
-        The eps above.
+    {{n_nonzero}}
+    {{contamination}}
 
     Attributes
     ----------
-    location_ : ndarray of shape (n_features,)
-    support_ : ndarray
-        Indices of the entries kept.
+    {{location_ ... support_}}
 
     References
     ----------
@@ -51,11 +45,11 @@ class AgnosticMean(MeanBaseline):
 
     contamination: float = 0.1
 
-    def _find(self, X: FloatArray, n_nonzero: int) -> Found:
+    def _find(self, X: Array, n_nonzero: int) -> Found:
         return Found(_agnostic_mean(X, (1.0 - self.contamination) ** 2))
 
 
-def _agnostic_mean(X: FloatArray, kept: float) -> FloatArray:
+def _agnostic_mean(X: Array, kept: float) -> Array:
     n_samples, n_features = X.shape
     median = np.median(X, axis=0)
     if n_features == 1:

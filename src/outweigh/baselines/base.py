@@ -6,19 +6,18 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, dataclass_transform
 
 import numpy as np
-import numpy.typing as npt
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array, validate_data
 
 from outweigh.adversaries.arguments import check_between, check_count, check_share
+from outweigh.adversaries.sample import BoolArray
+from outweigh.estimators.parameters import documented
 from outweigh.norms.entrywise import hard_threshold, top_k_indices
-
-FloatArray = npt.NDArray[np.float64]
-BoolArray = npt.NDArray[np.bool_]
-IndexArray = npt.NDArray[np.intp]
+from outweigh.protocols import Array
 
 # Squares of larger values overflow when they are summed.
 _LARGEST = 1e140
@@ -55,25 +54,46 @@ class Found:
     n_iter : int, optional
     """
 
-    estimate: FloatArray
-    mean: FloatArray | None = None
+    estimate: Array
+    mean: Array | None = None
     inliers: BoolArray | None = None
-    weights: FloatArray | None = None
+    weights: Array | None = None
     n_iter: int | None = None
 
 
+@dataclass_transform(eq_default=False)
 class Baseline(BaseEstimator):
     """Template of a baseline: a subclass says how to estimate, in ``_find``.
 
-    Subclasses are dataclasses: their fields are the parameters that scikit-learn gets and sets.
+    Subclasses are dataclasses: their fields are the parameters that scikit-learn gets and sets, and
+    what is the same in many of them is documented here and filled in (see `documented`).
     Nothing of an earlier fit changes unless a new one succeeds.
+
+    Parameters
+    ----------
+    contamination : float, default=0.1
+        The eps above.
+    failure_probability : float, default=0.2
+        The tau of :class:`~outweigh.baselines.NaivePruning`, and of what else is judged by tails.
+    false_discovery_rate : float, default=0.1
+        Share of genuine rows tolerated among the dropped.
+
+    Attributes
+    ----------
+    inliers_ : ndarray of bool, shape (n_samples,)
+        The rows that were kept.
+    weights_ : ndarray of shape (n_samples,)
     """
 
     n_nonzero: int | None
     # How many rows of X are needed at least.
     _min_samples: ClassVar[int] = 1
 
-    def fit(self, X: npt.ArrayLike, y: object = None) -> Self:
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        dataclass(eq=False, repr=False)(documented(cls))
+
+    def fit(self, X: ArrayLike, y: object = None) -> Self:
         """Estimate from the rows of ``X``.
 
         Parameters
@@ -86,19 +106,29 @@ class Baseline(BaseEstimator):
         self
         """
         samples, kept = self._check(X)
-        return self._publish(X, kept, self._find(samples, kept))
+        return self._publish(X, kept, self._found(samples, kept))
 
-    def _find(self, X: FloatArray, n_nonzero: int) -> Found:
+    def _found(self, X: Array, n_nonzero: int) -> Found:
+        """Return what ``_find`` finds, or say that X is too small for so many components."""
+        n_components, most = self.get_params().get("n_components", 1), min(X.shape)
+        if n_components > most:
+            raise ValueError(
+                f"n_components must be between 1 and min(n_samples, n_features)={most}, "
+                f"got {n_components}"
+            )
+        return self._find(X, n_nonzero)
+
+    def _find(self, X: Array, n_nonzero: int) -> Found:
         """Estimate from checked rows; at most ``n_nonzero`` entries of a mean are kept later."""
         raise NotImplementedError
 
-    def _named(self, estimate: FloatArray, n_nonzero: int) -> dict[str, Any]:
+    def _named(self, estimate: Array, n_nonzero: int) -> dict[str, Any]:
         """Return the estimate as fitted attributes, without their closing underscores."""
         raise NotImplementedError
 
-    def _check(self, X: npt.ArrayLike) -> tuple[FloatArray, int]:
+    def _check(self, X: ArrayLike) -> tuple[Array, int]:
         """Return the rows as finite float64 and how many entries to keep, or say what is wrong."""
-        samples: FloatArray = check_array(
+        samples: Array = check_array(
             X,
             dtype=np.float64,
             ensure_min_samples=self._min_samples,
@@ -127,7 +157,7 @@ class Baseline(BaseEstimator):
             )
         return samples, min(int(self.n_nonzero), n_features)
 
-    def _publish(self, X: npt.ArrayLike, n_nonzero: int, found: Found) -> Self:
+    def _publish(self, X: ArrayLike, n_nonzero: int, found: Found) -> Self:
         """Set the fitted attributes; whatever can fail comes before the first of them."""
         fitted = self._named(found.estimate, n_nonzero)
         for name in ("mean", "inliers", "weights", "n_iter"):
@@ -139,23 +169,57 @@ class Baseline(BaseEstimator):
         return self
 
 
-@dataclass(eq=False, repr=False)
 class MeanBaseline(Baseline):
-    """A baseline for means; ``fit`` sets ``location_`` and ``support_``."""
+    """A baseline for means.
+
+    Parameters
+    ----------
+    n_nonzero : int or None, default=None
+        Number of largest entries to keep; None keeps all.
+
+    Attributes
+    ----------
+    location_ : ndarray of shape (n_features,)
+    support_ : ndarray
+        Indices of the entries kept.
+    """
 
     n_nonzero: int | None = None
 
-    def _named(self, estimate: FloatArray, n_nonzero: int) -> dict[str, Any]:
+    def _named(self, estimate: Array, n_nonzero: int) -> dict[str, Any]:
         support = top_k_indices(estimate, n_nonzero)
         return {"location": hard_threshold(estimate, n_nonzero), "support": support}
 
 
+class CentredMean(MeanBaseline):
+    """A baseline for means that sees the rows less the median of each feature."""
+
+    def _found(self, X: Array, n_nonzero: int) -> Found:
+        origin = np.median(X, axis=0)
+        found = super()._found(X - origin, n_nonzero)
+        return replace(found, estimate=origin + found.estimate)
+
+
 class ComponentsBaseline(Baseline):
-    """A baseline for components; ``fit`` sets ``components_`` and ``mean_``."""
+    """A baseline for components.
+
+    Parameters
+    ----------
+    n_components : int, default=1
+    n_nonzero : int or None, default=None
+        Number of nonzero entries of a component; None sets no limit.
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (n_components, n_features)
+        Unit rows, the entry of largest magnitude positive.
+    mean_ : ndarray of shape (n_features,)
+        What was subtracted from the rows.
+    """
 
     _min_samples = 2  # one row has no variance
 
-    def _named(self, estimate: FloatArray, n_nonzero: int) -> dict[str, Any]:
+    def _named(self, estimate: Array, n_nonzero: int) -> dict[str, Any]:
         return {"components": unit_rows(estimate)}
 
 
@@ -165,7 +229,7 @@ class Oracle(Baseline):
     _min_samples = 1
 
     def fit(  # type: ignore[override]  # what makes it an oracle is asked of nobody else
-        self, X: npt.ArrayLike, y: object = None, *, inliers: npt.ArrayLike
+        self, X: ArrayLike, y: object = None, *, inliers: ArrayLike
     ) -> Self:
         """Estimate from the rows of ``X`` that ``inliers`` marks.
 
@@ -182,12 +246,12 @@ class Oracle(Baseline):
         """
         samples, kept = self._check(X)
         mask = check_mask(inliers, samples.shape[0])
-        return self._publish(X, kept, replace(self._find(samples[mask], kept), inliers=mask))
+        return self._publish(X, kept, replace(self._found(samples[mask], kept), inliers=mask))
 
 
-def check_mask(inliers: npt.ArrayLike, n_samples: int) -> BoolArray:
+def check_mask(inliers: ArrayLike, n_samples: int) -> BoolArray:
     """Return ``inliers`` as a boolean mask of the rows with at least one True, or say so."""
-    mask: npt.NDArray[Any] = np.asarray(inliers)
+    mask = np.asarray(inliers)
     if mask.dtype != np.bool_ or mask.shape != (n_samples,):
         raise ValueError(
             f"inliers must be a boolean array of shape ({n_samples},), one entry for each row "
@@ -198,18 +262,7 @@ def check_mask(inliers: npt.ArrayLike, n_samples: int) -> BoolArray:
     return mask
 
 
-def check_n_components(n_components: int, shape: tuple[int, ...]) -> int:
-    """Return ``n_components``, or say that X is too small for so many."""
-    largest = min(shape)
-    if n_components > largest:
-        raise ValueError(
-            f"n_components must be between 1 and min(n_samples, n_features)={largest}, "
-            f"got {n_components}"
-        )
-    return int(n_components)
-
-
-def unit_rows(directions: FloatArray) -> FloatArray:
+def unit_rows(directions: Array) -> Array:
     """Scale rows to length one, the entry of largest magnitude positive; zero rows stay zero.
 
     Examples

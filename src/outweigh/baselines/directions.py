@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import scipy.linalg
 
-from outweigh.baselines.base import ComponentsBaseline, FloatArray, Found, check_n_components
+from outweigh.baselines.base import ComponentsBaseline, Found
 from outweigh.baselines.leading_directions import leading_directions
 from outweigh.baselines.means import GeometricMedian
+from outweigh.protocols import Array
 
 # Of the identity in Tyler's matrix: it stays regular where rows lie in a subspace.
 _LEAST_SHRINKAGE = 1e-6
 
 
-@dataclass(eq=False, repr=False)
 class SphericalPCA(ComponentsBaseline):
     """Spherical components: those of the rows projected to the unit sphere.
 
@@ -27,17 +25,13 @@ class SphericalPCA(ComponentsBaseline):
 
     Parameters
     ----------
-    n_components : int, default=1
-    n_nonzero : int or None, default=None
-        Number of nonzero entries of a component; None sets no limit.
+    {{n_components ... n_nonzero}}
     assume_centered : bool, default=False
         Whether m is zero.
 
     Attributes
     ----------
-    components_ : ndarray of shape (n_components, n_features)
-        Unit rows, the entry of largest magnitude positive.
-    mean_ : ndarray of shape (n_features,)
+    {{components_ ... mean_}}
         The centre m.
 
     References
@@ -56,13 +50,11 @@ class SphericalPCA(ComponentsBaseline):
     n_nonzero: int | None = None
     assume_centered: bool = False
 
-    def _find(self, X: FloatArray, n_nonzero: int) -> Found:
-        n_components = check_n_components(self.n_components, X.shape)
+    def _find(self, X: Array, n_nonzero: int) -> Found:
         centre, U = _directions(X, self.assume_centered)
-        return Found(leading_directions(U.T @ U / len(X), n_components, n_nonzero), centre)
+        return Found(leading_directions(U.T @ U / len(X), self.n_components, n_nonzero), centre)
 
 
-@dataclass(eq=False, repr=False)
 class TylerPCA(ComponentsBaseline):
     """The components of Tyler's shape matrix.
 
@@ -76,9 +68,7 @@ class TylerPCA(ComponentsBaseline):
 
     Parameters
     ----------
-    n_components : int, default=1
-    n_nonzero : int or None, default=None
-        Number of nonzero entries of a component; None sets no limit.
+    {{n_components ... n_nonzero}}
     assume_centered : bool, default=False
         Whether the centre is zero.
     max_iter : int, default=200
@@ -87,9 +77,7 @@ class TylerPCA(ComponentsBaseline):
 
     Attributes
     ----------
-    components_ : ndarray of shape (n_components, n_features)
-        Unit rows, the entry of largest magnitude positive.
-    mean_ : ndarray of shape (n_features,)
+    {{components_ ... mean_}}
         The centre.
     n_iter_ : int
 
@@ -118,8 +106,7 @@ class TylerPCA(ComponentsBaseline):
     max_iter: int = 200
     tol: float = 1e-8
 
-    def _find(self, X: FloatArray, n_nonzero: int) -> Found:
-        n_components = check_n_components(self.n_components, X.shape)
+    def _find(self, X: Array, n_nonzero: int) -> Found:
         centre, U = _directions(X, self.assume_centered)
         U = U[U.any(axis=1)]
         d, n_iter, V = X.shape[1], 0, np.eye(X.shape[1])
@@ -131,10 +118,10 @@ class TylerPCA(ComponentsBaseline):
             V *= d / np.trace(V)
             if np.abs(V - last).max() <= self.tol:
                 break
-        return Found(leading_directions(V, n_components, n_nonzero), centre, n_iter=n_iter)
+        return Found(leading_directions(V, self.n_components, n_nonzero), centre, n_iter=n_iter)
 
 
-def _directions(X: FloatArray, assume_centered: bool) -> tuple[FloatArray, FloatArray]:
+def _directions(X: Array, assume_centered: bool) -> tuple[Array, Array]:
     """Return the centre and the unit vectors from it to the rows; zero for a row that is there."""
     d = X.shape[1]
     centre = np.zeros(d) if assume_centered else GeometricMedian()._find(X, d).estimate

@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import scipy.sparse
 import scipy.sparse.linalg
 import scipy.special
 
-from outweigh.baselines.base import (
-    FloatArray,
-    Found,
-    IndexArray,
-    MeanBaseline,
-)
+from outweigh.baselines.base import CentredMean, Found
 from outweigh.baselines.leading_directions import top_eigenpair
 from outweigh.baselines.pruning import naive_prune
 from outweigh.baselines.surviving_rows import SurvivingRows
 from outweigh.norms.entrywise import top_k_indices
+from outweigh.protocols import Array, Indices
 
 
-@dataclass(eq=False, repr=False)
-class FilterSparseMean(MeanBaseline):
+class FilterSparseMean(CentredMean):
     """The iterative filter for sparse means, "RME_sp".
 
     After naive pruning, let M be the covariance of the rows left, less the identity, on its k
@@ -40,22 +33,17 @@ class FilterSparseMean(MeanBaseline):
     ----------
     n_nonzero : int or None, default=None
         The k above, and the number of largest entries kept; None stands for all features.
-    contamination : float, default=0.1
-        The eps above. With 0 there is only the naive pruning.
+    {{contamination}}
+        With 0 there is only the naive pruning.
     quadratic : bool, default=True
         Whether to use the quadratic filter.
-    failure_probability : float, default=0.2
-        The tau of :class:`~outweigh.baselines.NaivePruning` and of the tails.
-    false_discovery_rate : float, default=0.1
-        Share of genuine rows tolerated among the dropped.
+    {{failure_probability}}
+    {{false_discovery_rate}}
 
     Attributes
     ----------
-    location_ : ndarray of shape (n_features,)
-    support_ : ndarray
-        Indices of the entries kept.
-    inliers_ : ndarray of bool, shape (n_samples,)
-        The rows that were averaged.
+    {{location_ ... support_}}
+    {{inliers_}}
     n_iter_ : int
         Number of rounds.
 
@@ -86,10 +74,8 @@ class FilterSparseMean(MeanBaseline):
     failure_probability: float = 0.2
     false_discovery_rate: float = 0.1
 
-    def _find(self, X: FloatArray, n_nonzero: int) -> Found:
+    def _find(self, Z: Array, n_nonzero: int) -> Found:
         eps, k = self.contamination, n_nonzero
-        origin = np.median(X, axis=0)
-        Z = X - origin
         rows = SurvivingRows(Z, naive_prune(Z, self.failure_probability))
         n_iter = 0
         while eps > 0.0 and len(rows) > 1:
@@ -101,7 +87,7 @@ class FilterSparseMean(MeanBaseline):
             value, direction = top_eigenpair(covariance[np.ix_(features, features)])
             if value > 1.0 + eps * np.sqrt(np.log(1.0 / eps)):
                 distances = _distances_from_median(rows.columns(features) @ direction)
-                level = np.log(k * np.log(len(rows) * X.shape[1] / self.failure_probability))
+                level = np.log(k * np.log(len(rows) * Z.shape[1] / self.failure_probability))
                 tail = _linear_tail(distances - 3.0 * np.sqrt(value * eps), eps, level)
                 if rows.drop_unlikely(tail, self.false_discovery_rate):
                     continue
@@ -110,11 +96,10 @@ class FilterSparseMean(MeanBaseline):
             tail = _quadratic_tail(np.abs(_form_values(rows, excess)), eps)
             if not rows.drop_unlikely(tail, self.false_discovery_rate):
                 break
-        return Found(origin + rows.mean, inliers=rows.mask(), n_iter=n_iter)
+        return Found(rows.mean, inliers=rows.mask(), n_iter=n_iter)
 
 
-@dataclass(eq=False, repr=False)
-class FilterMean(MeanBaseline):
+class FilterMean(CentredMean):
     """The dense iterative filter: drop rows far along the top eigenvector of the covariance.
 
     While the top eigenvalue is above 1 + eps ln(1/eps), rows that are further from the median
@@ -126,22 +111,16 @@ class FilterMean(MeanBaseline):
 
     Parameters
     ----------
-    n_nonzero : int or None, default=None
-        Number of largest entries to keep; None keeps all.
-    contamination : float, default=0.1
-        The eps above. With 0 there is only the naive pruning.
-    failure_probability : float, default=0.2
-        The tau of :class:`~outweigh.baselines.NaivePruning` and of the tails.
-    false_discovery_rate : float, default=0.1
-        Share of genuine rows tolerated among the dropped.
+    {{n_nonzero}}
+    {{contamination}}
+        With 0 there is only the naive pruning.
+    {{failure_probability}}
+    {{false_discovery_rate}}
 
     Attributes
     ----------
-    location_ : ndarray of shape (n_features,)
-    support_ : ndarray
-        Indices of the entries kept.
-    inliers_ : ndarray of bool, shape (n_samples,)
-        The rows that were averaged.
+    {{location_ ... support_}}
+    {{inliers_}}
     n_iter_ : int
         Number of rounds.
 
@@ -163,10 +142,8 @@ class FilterMean(MeanBaseline):
     failure_probability: float = 0.2
     false_discovery_rate: float = 0.1
 
-    def _find(self, X: FloatArray, n_nonzero: int) -> Found:
-        eps, n_features = self.contamination, X.shape[1]
-        origin = np.median(X, axis=0)
-        Z = X - origin
+    def _find(self, Z: Array, n_nonzero: int) -> Found:
+        eps, n_features = self.contamination, Z.shape[1]
         rows = SurvivingRows(Z, naive_prune(Z, self.failure_probability))
         n_iter = 0
         while eps > 0.0 and len(rows) > 1:
@@ -179,10 +156,10 @@ class FilterMean(MeanBaseline):
             tail = _dense_tail(distances, eps, level)
             if not rows.drop_unlikely(tail, self.false_discovery_rate):
                 break
-        return Found(origin + rows.mean, inliers=rows.mask(), n_iter=n_iter)
+        return Found(rows.mean, inliers=rows.mask(), n_iter=n_iter)
 
 
-def _largest_excess(covariance: FloatArray, k: int) -> tuple[IndexArray, scipy.sparse.csr_array]:
+def _largest_excess(covariance: Array, k: int) -> tuple[Indices, scipy.sparse.csr_array]:
     """Return the k largest diagonal and k^2 - k largest other entries of covariance - I."""
     n_features = len(covariance)
     diagonal = np.diag(covariance) - 1.0
@@ -197,7 +174,7 @@ def _largest_excess(covariance: FloatArray, k: int) -> tuple[IndexArray, scipy.s
     return features, scipy.sparse.csr_array((values, (rows, columns)), shape=shape)
 
 
-def _form_values(rows: SurvivingRows, form: scipy.sparse.csr_array) -> FloatArray:
+def _form_values(rows: SurvivingRows, form: scipy.sparse.csr_array) -> Array:
     """``((x - mean)' M (x - mean) - tr M) / |M|_F`` for the rows alive."""
     centred = rows.rows() - rows.mean
     values = np.einsum("ij,ij->i", (form @ centred.T).T, centred)
@@ -205,23 +182,23 @@ def _form_values(rows: SurvivingRows, form: scipy.sparse.csr_array) -> FloatArra
     return np.asarray((values - form.diagonal().sum()) / scale, dtype=np.float64)
 
 
-def _distances_from_median(projections: FloatArray) -> FloatArray:
+def _distances_from_median(projections: Array) -> Array:
     return np.abs(projections - np.median(projections))
 
 
-def _linear_tail(t: FloatArray, eps: float, level: float) -> FloatArray:
+def _linear_tail(t: Array, eps: float, level: float) -> Array:
     """erfc(t / sqrt 2) + eps^2 / (level t^2); one for t <= 0, where it says nothing."""
     t = np.maximum(t, 1e-100)
     return np.asarray(scipy.special.erfc(t / np.sqrt(2.0)) + eps**2 / (level * t**2))
 
 
-def _dense_tail(t: FloatArray, eps: float, level: float) -> FloatArray:
+def _dense_tail(t: Array, eps: float, level: float) -> Array:
     """8 exp(-t^2 / 2) + 8 eps / (level t^2)."""
     t = np.maximum(t, 1e-100)
     return 8.0 * np.exp(-(t**2) / 2.0) + 8.0 * eps / (level * t**2)
 
 
-def _quadratic_tail(t: FloatArray, eps: float) -> FloatArray:
+def _quadratic_tail(t: Array, eps: float) -> Array:
     """2 exp(-(t + 1 - sqrt(1 + 2t)) / 2) + eps^2 / (2 t ln(t)^2); says nothing for t <= 1."""
     far = np.maximum(t, 1.0 + 1e-9)
     tail = 2.0 * np.exp(-(far + 1.0 - np.sqrt(1.0 + 2.0 * far)) / 2.0)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import scipy.linalg
 
-from outweigh.baselines.base import FloatArray
 from outweigh.fit.readers import best_sparse, projected_out, top_eigenvectors
+from outweigh.protocols import Array
 
 
-def top_eigenpair(matrix: FloatArray) -> tuple[float, FloatArray]:
+def top_eigenpair(matrix: Array) -> tuple[float, Array]:
     """Return the largest eigenvalue of a symmetric matrix and its unit eigenvector.
 
     Examples
@@ -23,7 +23,7 @@ def top_eigenpair(matrix: FloatArray) -> tuple[float, FloatArray]:
     return float(values[0]), np.asarray(vectors[:, 0], dtype=np.float64)
 
 
-def leading_directions(covariance: FloatArray, n_components: int, n_nonzero: int) -> FloatArray:
+def leading_directions(covariance: Array, n_components: int, n_nonzero: int) -> Array:
     """Return the leading directions of a covariance as unit rows with few nonzero entries.
 
     Without sparsity they are eigenvectors. With it each is found by truncated power iteration

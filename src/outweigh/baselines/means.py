@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
-from outweigh.baselines.base import FloatArray, Found, MeanBaseline, Oracle
+from outweigh.baselines.base import Found, MeanBaseline, Oracle
+from outweigh.norms.entrywise import hard_threshold
+from outweigh.protocols import Array
 
 
 class OracleMean(Oracle, MeanBaseline):
@@ -18,14 +18,11 @@ class OracleMean(Oracle, MeanBaseline):
 
     Parameters
     ----------
-    n_nonzero : int or None, default=None
-        Number of largest entries to keep; None keeps all.
+    {{n_nonzero}}
 
     Attributes
     ----------
-    location_ : ndarray of shape (n_features,)
-    support_ : ndarray
-        Indices of the entries kept.
+    {{location_ ... support_}}
     inliers_ : ndarray of bool, shape (n_samples,)
 
     Examples
@@ -35,7 +32,7 @@ class OracleMean(Oracle, MeanBaseline):
     array([0., 2.])
     """
 
-    def _find(self, X: FloatArray, n_nonzero: int) -> Found:
+    def _find(self, X: Array, n_nonzero: int) -> Found:
         return Found(X.mean(axis=0))
 
 
@@ -46,14 +43,11 @@ class EmpiricalMean(MeanBaseline):
 
     Parameters
     ----------
-    n_nonzero : int or None, default=None
-        Number of largest entries to keep; None keeps all.
+    {{n_nonzero}}
 
     Attributes
     ----------
-    location_ : ndarray of shape (n_features,)
-    support_ : ndarray
-        Indices of the entries kept.
+    {{location_ ... support_}}
 
     Examples
     --------
@@ -61,7 +55,7 @@ class EmpiricalMean(MeanBaseline):
     array([0., 2.])
     """
 
-    def _find(self, X: FloatArray, n_nonzero: int) -> Found:
+    def _find(self, X: Array, n_nonzero: int) -> Found:
         return Found(X.mean(axis=0))
 
 
@@ -73,14 +67,11 @@ class CoordinatewiseMedian(MeanBaseline):
 
     Parameters
     ----------
-    n_nonzero : int or None, default=None
-        Number of largest entries to keep; None keeps all.
+    {{n_nonzero}}
 
     Attributes
     ----------
-    location_ : ndarray of shape (n_features,)
-    support_ : ndarray
-        Indices of the entries kept.
+    {{location_ ... support_}}
 
     Examples
     --------
@@ -88,11 +79,10 @@ class CoordinatewiseMedian(MeanBaseline):
     array([1., 2.])
     """
 
-    def _find(self, X: FloatArray, n_nonzero: int) -> Found:
+    def _find(self, X: Array, n_nonzero: int) -> Found:
         return Found(np.median(X, axis=0))
 
 
-@dataclass(eq=False, repr=False)
 class TrimmedMean(MeanBaseline):
     """The mean of each feature without its smallest and its largest values.
 
@@ -101,16 +91,13 @@ class TrimmedMean(MeanBaseline):
 
     Parameters
     ----------
-    n_nonzero : int or None, default=None
-        Number of largest entries to keep; None keeps all.
+    {{n_nonzero}}
     contamination : float, default=0.1
         Share of the values dropped at *each* end of every feature.
 
     Attributes
     ----------
-    location_ : ndarray of shape (n_features,)
-    support_ : ndarray
-        Indices of the entries kept.
+    {{location_ ... support_}}
 
     Examples
     --------
@@ -120,11 +107,10 @@ class TrimmedMean(MeanBaseline):
 
     contamination: float = 0.1
 
-    def _find(self, X: FloatArray, n_nonzero: int) -> Found:
+    def _find(self, X: Array, n_nonzero: int) -> Found:
         return Found(trimmed_mean(X, self.contamination))
 
 
-@dataclass(eq=False, repr=False)
 class GeometricMedian(MeanBaseline):
     """The point with the smallest sum of distances to the rows, by Weiszfeld's iteration.
 
@@ -133,8 +119,7 @@ class GeometricMedian(MeanBaseline):
 
     Parameters
     ----------
-    n_nonzero : int or None, default=None
-        Number of largest entries to keep; None keeps all.
+    {{n_nonzero}}
     max_iter : int, default=200
         Largest number of iterations.
     tol : float, default=1e-8
@@ -142,9 +127,7 @@ class GeometricMedian(MeanBaseline):
 
     Attributes
     ----------
-    location_ : ndarray of shape (n_features,)
-    support_ : ndarray
-        Indices of the entries kept.
+    {{location_ ... support_}}
     n_iter_ : int
 
     References
@@ -162,7 +145,7 @@ class GeometricMedian(MeanBaseline):
     max_iter: int = 200
     tol: float = 1e-8
 
-    def _find(self, X: FloatArray, n_nonzero: int) -> Found:
+    def _find(self, X: Array, n_nonzero: int) -> Found:
         centre = np.median(X, axis=0)
         n_iter = 0
         for n_iter in range(1, self.max_iter + 1):  # noqa: B007
@@ -184,7 +167,65 @@ class GeometricMedian(MeanBaseline):
         return Found(centre, n_iter=n_iter)
 
 
-def trimmed_mean(X: FloatArray, contamination: float) -> FloatArray:
+class IterativeTrimmedHardThresholding(MeanBaseline):
+    """Gradient steps on the squared loss, each gradient a trimmed mean, each iterate truncated.
+
+    From b = 0 the iteration is b <- the k largest entries of b - step * trim_i(b - x_i), with
+    trim the coordinatewise trimmed mean over the rows. As that moves with its argument,
+    trim_i(b - x_i) = b - trim_i(x_i), and the trimmed mean of the rows is computed once.
+
+    Assumptions: symmetric noise; the contamination known, and small: the error is of the order
+    contamination * sqrt(n_nonzero), so that only a vanishing share of outliers is tolerated. Cost:
+    O(n d) once, O(d) an iteration.
+
+    Parameters
+    ----------
+    n_nonzero : int or None, default=None
+        Number of largest entries that an iterate keeps; None keeps all.
+    contamination : float, default=0.1
+        Share of the values trimmed at each end of every feature.
+    step_size : float, default=1.0
+        The step, between 0 and 2. With 1 the second iterate is the last.
+    max_iter : int, default=100
+        Largest number of iterations.
+    tol : float, default=1e-10
+        Stop when an iterate moves by less than this share of its length.
+
+    Attributes
+    ----------
+    {{location_ ... support_}}
+    n_iter_ : int
+
+    References
+    ----------
+    .. [1] L. Liu, T. Li and C. Caramanis, "High dimensional robust M-estimation: arbitrary
+       corruption and heavy tails", arXiv:1901.08237.
+
+    Examples
+    --------
+    >>> X = [[0.0, 1.0], [0.2, 2.0], [0.1, 3.0], [90.0, 2.0]]
+    >>> IterativeTrimmedHardThresholding(1, contamination=0.25).fit(X).location_
+    array([0., 2.])
+    """
+
+    contamination: float = 0.1
+    step_size: float = 1.0
+    max_iter: int = 100
+    tol: float = 1e-10
+
+    def _find(self, X: Array, n_nonzero: int) -> Found:
+        trimmed = trimmed_mean(X, self.contamination)
+        iterate = np.zeros(X.shape[1])
+        n_iter = 0
+        for n_iter in range(1, self.max_iter + 1):  # noqa: B007
+            previous = iterate
+            iterate = hard_threshold(previous - self.step_size * (previous - trimmed), n_nonzero)
+            if np.linalg.norm(iterate - previous) <= self.tol * np.linalg.norm(iterate):
+                break
+        return Found(iterate, n_iter=n_iter)
+
+
+def trimmed_mean(X: Array, contamination: float) -> Array:
     """Average each column without ``ceil(contamination * n)`` values at either end.
 
     Examples

@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from sklearn.decomposition import PCA, SparsePCA
 
-from outweigh.baselines.base import (
-    ComponentsBaseline,
-    FloatArray,
-    Found,
-    Oracle,
-    check_n_components,
-)
+from outweigh.baselines.base import ComponentsBaseline, Found, Oracle
 from outweigh.baselines.leading_directions import leading_directions
 from outweigh.norms.entrywise import hard_threshold
+from outweigh.protocols import Array
 
 
-@dataclass(eq=False, repr=False)
 class OraclePCA(Oracle, ComponentsBaseline):
     """The components of the genuine rows, for whoever knows which they are.
 
@@ -29,17 +21,13 @@ class OraclePCA(Oracle, ComponentsBaseline):
 
     Parameters
     ----------
-    n_components : int, default=1
-    n_nonzero : int or None, default=None
-        Number of nonzero entries of a component; None sets no limit.
+    {{n_components ... n_nonzero}}
     assume_centered : bool, default=False
         Whether the rows have mean zero; if not, the mean of the genuine rows is subtracted.
 
     Attributes
     ----------
-    components_ : ndarray of shape (n_components, n_features)
-        Unit rows, the entry of largest magnitude positive.
-    mean_ : ndarray of shape (n_features,)
+    {{components_ ... mean_}}
     inliers_ : ndarray of bool, shape (n_samples,)
 
     Examples
@@ -53,14 +41,12 @@ class OraclePCA(Oracle, ComponentsBaseline):
     n_nonzero: int | None = None
     assume_centered: bool = False
 
-    def _find(self, X: FloatArray, n_nonzero: int) -> Found:
-        n_components = check_n_components(self.n_components, X.shape)
+    def _find(self, X: Array, n_nonzero: int) -> Found:
         centre = np.zeros(X.shape[1]) if self.assume_centered else X.mean(axis=0)
         Z = X - centre
-        return Found(leading_directions(Z.T @ Z / len(Z), n_components, n_nonzero), centre)
+        return Found(leading_directions(Z.T @ Z / len(Z), self.n_components, n_nonzero), centre)
 
 
-@dataclass(eq=False, repr=False)
 class EmpiricalPCA(ComponentsBaseline):
     """scikit-learn's PCA of all rows, cut to its largest entries if asked.
 
@@ -74,9 +60,7 @@ class EmpiricalPCA(ComponentsBaseline):
 
     Attributes
     ----------
-    components_ : ndarray of shape (n_components, n_features)
-        Unit rows, the entry of largest magnitude positive.
-    mean_ : ndarray of shape (n_features,)
+    {{components_ ... mean_}}
 
     Examples
     --------
@@ -87,16 +71,14 @@ class EmpiricalPCA(ComponentsBaseline):
     n_components: int = 1
     n_nonzero: int | None = None
 
-    def _find(self, X: FloatArray, n_nonzero: int) -> Found:
-        n_components = check_n_components(self.n_components, X.shape)
+    def _find(self, X: Array, n_nonzero: int) -> Found:
         # The exact solvers: the randomised one would draw from the global generator.
         solver = "covariance_eigh" if X.shape[1] <= X.shape[0] else "full"
-        pca = PCA(n_components=n_components, svd_solver=solver).fit(X)
+        pca = PCA(n_components=self.n_components, svd_solver=solver).fit(X)
         rows = np.stack([hard_threshold(row, n_nonzero) for row in pca.components_])
         return Found(rows, pca.mean_)
 
 
-@dataclass(eq=False, repr=False)
 class EmpiricalSparsePCA(ComponentsBaseline):
     """scikit-learn's SparsePCA of all rows, cut to its largest entries if asked.
 
@@ -136,9 +118,9 @@ class EmpiricalSparsePCA(ComponentsBaseline):
     max_iter: int = 200
     random_state: int | None = 0
 
-    def _find(self, X: FloatArray, n_nonzero: int) -> Found:
+    def _find(self, X: Array, n_nonzero: int) -> Found:
         spca = SparsePCA(
-            n_components=check_n_components(self.n_components, X.shape),
+            n_components=self.n_components,
             alpha=self.alpha,
             max_iter=self.max_iter,
             random_state=self.random_state,

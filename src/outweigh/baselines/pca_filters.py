@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import scipy.special
 
-from outweigh.baselines.base import (
-    ComponentsBaseline,
-    FloatArray,
-    Found,
-    IndexArray,
-)
+from outweigh.baselines.base import ComponentsBaseline, Found
 from outweigh.baselines.leading_directions import top_eigenpair
 from outweigh.baselines.pruning import naive_prune
 from outweigh.baselines.surviving_rows import SurvivingRows
 from outweigh.norms.entrywise import hard_threshold, top_k_indices
+from outweigh.protocols import Array, Indices
 
 # The quartiles of a Gaussian are this many standard deviations apart.
 _QUARTILE_RANGE = 1.3489795003921634
 
 
-@dataclass(eq=False, repr=False)
 class FilterSparsePCA(ComponentsBaseline):
     """The iterative filter for one sparse component, "RSPCA".
 
@@ -42,8 +35,8 @@ class FilterSparsePCA(ComponentsBaseline):
     n_nonzero : int or None, default=None
         The k above and the number of largest entries kept; None stands for all features, and is
         meant for few of them.
-    contamination : float, default=0.1
-        The eps above. With 0 there is only the naive pruning.
+    {{contamination}}
+        With 0 there is only the naive pruning.
     spike : float, default=1.0
         Variance along the component above that of the noise.
     nonnegative : bool, default=False
@@ -51,19 +44,13 @@ class FilterSparsePCA(ComponentsBaseline):
         chosen by signed value instead of magnitude.
     assume_centered : bool, default=False
         Whether the rows have mean zero; if not, the median of each feature is subtracted.
-    failure_probability : float, default=0.2
-        The tau of :class:`~outweigh.baselines.NaivePruning`.
-    false_discovery_rate : float, default=0.1
-        Share of genuine rows tolerated among the dropped.
+    {{failure_probability}}
+    {{false_discovery_rate}}
 
     Attributes
     ----------
-    components_ : ndarray of shape (1, n_features)
-        A unit row, the entry of largest magnitude positive.
-    mean_ : ndarray of shape (n_features,)
-        What was subtracted.
-    inliers_ : ndarray of bool, shape (n_samples,)
-        The rows left.
+    {{components_ ... mean_}}
+    {{inliers_}}
     n_iter_ : int
         Number of iterations in both rounds.
 
@@ -98,7 +85,7 @@ class FilterSparsePCA(ComponentsBaseline):
     failure_probability: float = 0.2
     false_discovery_rate: float = 0.1
 
-    def _find(self, X: FloatArray, n_nonzero: int) -> Found:
+    def _find(self, X: Array, n_nonzero: int) -> Found:
         eps = self.contamination
         centre = np.zeros(X.shape[1]) if self.assume_centered else np.median(X, axis=0)
         Z = X - centre
@@ -116,8 +103,8 @@ class FilterSparsePCA(ComponentsBaseline):
         return Found(component[None, :], centre, inliers=rows.mask(), n_iter=n_iter)
 
     def _filter_products(
-        self, rows: SurvivingRows, k: int, guess: FloatArray, tolerance: float
-    ) -> tuple[FloatArray, int]:
+        self, rows: SurvivingRows, k: int, guess: Array, tolerance: float
+    ) -> tuple[Array, int]:
         """Drop rows until the largest products vary as for Gaussian rows of covariance ``guess``.
 
         Returns the component of the rows left and the number of iterations.
@@ -146,7 +133,6 @@ class FilterSparsePCA(ComponentsBaseline):
         return top_eigenpair(restricted)[1], n_iter
 
 
-@dataclass(eq=False, repr=False)
 class FilterPCA(ComponentsBaseline):
     """The dense filter for one component: drop rows far along the top eigenvector.
 
@@ -162,19 +148,13 @@ class FilterPCA(ComponentsBaseline):
         Number of largest entries of the eigenvector to keep; None keeps all.
     assume_centered : bool, default=False
         Whether the rows have mean zero; if not, the median of each feature is subtracted.
-    failure_probability : float, default=0.2
-        The tau of :class:`~outweigh.baselines.NaivePruning`.
-    false_discovery_rate : float, default=0.1
-        Share of genuine rows tolerated among the dropped.
+    {{failure_probability}}
+    {{false_discovery_rate}}
 
     Attributes
     ----------
-    components_ : ndarray of shape (1, n_features)
-        A unit row, the entry of largest magnitude positive.
-    mean_ : ndarray of shape (n_features,)
-        What was subtracted.
-    inliers_ : ndarray of bool, shape (n_samples,)
-        The rows left.
+    {{components_ ... mean_}}
+    {{inliers_}}
     n_iter_ : int
 
     References
@@ -197,7 +177,7 @@ class FilterPCA(ComponentsBaseline):
     failure_probability: float = 0.2
     false_discovery_rate: float = 0.1
 
-    def _find(self, X: FloatArray, n_nonzero: int) -> Found:
+    def _find(self, X: Array, n_nonzero: int) -> Found:
         centre = np.zeros(X.shape[1]) if self.assume_centered else np.median(X, axis=0)
         Z = X - centre
         rows = SurvivingRows(Z, naive_prune(Z, self.failure_probability))
@@ -217,7 +197,7 @@ class FilterPCA(ComponentsBaseline):
         return Found(component[None, :], centre, inliers=rows.mask(), n_iter=n_iter)
 
 
-def _largest_pairs(excess: FloatArray, k: int) -> tuple[IndexArray, IndexArray]:
+def _largest_pairs(excess: Array, k: int) -> tuple[Indices, Indices]:
     """Return, as pairs i <= j, where the k^2 entries of largest magnitude of a matrix are."""
     chosen = np.zeros(excess.shape, dtype=np.bool_)
     chosen.flat[top_k_indices(excess.ravel(), k * k)] = True
@@ -225,9 +205,7 @@ def _largest_pairs(excess: FloatArray, k: int) -> tuple[IndexArray, IndexArray]:
     return first, second
 
 
-def _gaussian_product_covariance(
-    covariance: FloatArray, first: IndexArray, second: IndexArray
-) -> FloatArray:
+def _gaussian_product_covariance(covariance: Array, first: Indices, second: Indices) -> Array:
     """Cov(x_a x_b, x_c x_d) = C_ac C_bd + C_ad C_bc for Gaussian x, by Isserlis' theorem."""
     straight = covariance[np.ix_(first, first)] * covariance[np.ix_(second, second)]
     crossed = covariance[np.ix_(first, second)] * covariance[np.ix_(second, first)]

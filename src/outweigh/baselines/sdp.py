@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
-from outweigh.baselines.base import FloatArray
 from outweigh.baselines.weight_descent import Objective, WeightDescent
 from outweigh.libraries import library
+from outweigh.protocols import Array
 
 
-@dataclass(eq=False, repr=False)
 class SdpMean(WeightDescent):
     """Descent on the semidefinite relaxation of the largest sparse variance.
 
@@ -29,8 +27,7 @@ class SdpMean(WeightDescent):
     ----------
     n_nonzero : int or None, default=None
         The k above and the number of largest entries kept; None stands for all features.
-    contamination : float, default=0.1
-        The eps above.
+    {{contamination}}
     max_iter : int, default=100
         Largest number of semidefinite programs.
     tol : float, default=1e-3
@@ -40,10 +37,8 @@ class SdpMean(WeightDescent):
 
     Attributes
     ----------
-    location_ : ndarray of shape (n_features,)
-    support_ : ndarray
-        Indices of the entries kept.
-    weights_ : ndarray of shape (n_samples,)
+    {{location_ ... support_}}
+    {{weights_}}
     n_iter_ : int
         Number of semidefinite programs solved.
 
@@ -57,7 +52,7 @@ class SdpMean(WeightDescent):
 
     max_features: int = 60
 
-    def _objective(self, Z: FloatArray, n_nonzero: int) -> Objective:
+    def _objective(self, Z: Array, n_nonzero: int) -> Objective:
         n_features = Z.shape[1]
         if n_features > self.max_features:
             raise ValueError(
@@ -66,7 +61,7 @@ class SdpMean(WeightDescent):
             )
         maximizer = _sparse_variance_program(n_features, n_nonzero)
 
-        def bound_and_gradient(weights: FloatArray) -> tuple[float, FloatArray]:
+        def bound_and_gradient(weights: Array) -> tuple[float, Array]:
             mean = weights @ Z
             covariance = (Z * weights[:, None]).T @ Z - np.outer(mean, mean)
             A = maximizer(covariance)
@@ -77,7 +72,7 @@ class SdpMean(WeightDescent):
         return bound_and_gradient
 
 
-def _sparse_variance_program(n_features: int, k: int) -> Callable[[FloatArray], FloatArray]:
+def _sparse_variance_program(n_features: int, k: int) -> Callable[[Array], Array]:
     """Return the function that takes S to the A of largest <A, S>."""
     cp = library("cvxpy", "SdpMean needs")
     A = cp.Variable((n_features, n_features), PSD=True)
@@ -85,7 +80,7 @@ def _sparse_variance_program(n_features: int, k: int) -> Callable[[FloatArray], 
     constraints = [cp.trace(A) == 1.0, cp.sum(cp.abs(A)) <= float(k)]
     program = cp.Problem(cp.Maximize(cp.sum(cp.multiply(S, A))), constraints)
 
-    def maximizer(covariance: FloatArray) -> FloatArray:
+    def maximizer(covariance: Array) -> Array:
         # Scaled, so that the solver's tolerances do not depend on the units of the data.
         scale = float(np.abs(covariance).max()) or 1.0
         S.value = (covariance + covariance.T) / (2.0 * scale)

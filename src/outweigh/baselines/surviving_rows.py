@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
+from scipy.stats import false_discovery_control
 
-from outweigh.baselines.base import BoolArray, FloatArray
+from outweigh.adversaries.sample import BoolArray
+from outweigh.protocols import Array, Indices
 
 
 class SurvivingRows:
@@ -30,8 +31,8 @@ class SurvivingRows:
     (array([1.]), array([[2.]]))
     """
 
-    def __init__(self, Z: FloatArray, alive: BoolArray) -> None:
-        self.indices: npt.NDArray[np.intp] = np.flatnonzero(alive)
+    def __init__(self, Z: Array, alive: BoolArray) -> None:
+        self.indices: Indices = np.flatnonzero(alive)
         self._Z = Z
         self._sum, self._second = self._moments()
 
@@ -39,24 +40,24 @@ class SurvivingRows:
         return self.indices.size
 
     @property
-    def mean(self) -> FloatArray:
+    def mean(self) -> Array:
         """Mean of the rows alive."""
         return np.asarray(self._sum / len(self), dtype=np.float64)
 
-    def covariance(self) -> FloatArray:
+    def covariance(self) -> Array:
         """Return the unbiased covariance of the rows alive."""
         centred = self._second - np.outer(self._sum, self._sum / len(self))
         return np.asarray(centred / (len(self) - 1), dtype=np.float64)
 
-    def second_moment(self) -> FloatArray:
+    def second_moment(self) -> Array:
         """Return the average of x x' over the rows alive."""
         return np.asarray(self._second / len(self), dtype=np.float64)
 
-    def columns(self, features: npt.NDArray[np.intp]) -> FloatArray:
+    def columns(self, features: Indices) -> Array:
         """Return some columns of the rows alive."""
         return self._Z[np.ix_(self.indices, features)]
 
-    def rows(self) -> FloatArray:
+    def rows(self) -> Array:
         """Return the rows alive."""
         return self._Z[self.indices]
 
@@ -78,7 +79,7 @@ class SurvivingRows:
             self._second = self._second - gone.T @ gone
         return n_dropped
 
-    def drop_unlikely(self, tail: FloatArray, rate: float) -> int:
+    def drop_unlikely(self, tail: Array, rate: float) -> int:
         """Drop the rows alive that :func:`reject_by_false_discovery_rate` marks; return how many.
 
         Parameters
@@ -90,13 +91,13 @@ class SurvivingRows:
         """
         return self.drop(reject_by_false_discovery_rate(tail, rate))
 
-    def _moments(self) -> tuple[FloatArray, FloatArray]:
+    def _moments(self) -> tuple[Array, Array]:
         alive = self._Z[self.indices]
         return alive.sum(axis=0), alive.T @ alive
 
 
 def reject_by_false_discovery_rate(
-    tail: FloatArray, rate: float, *, largest_share: float = 0.6
+    tail: Array, rate: float, *, largest_share: float = 0.6
 ) -> BoolArray:
     """Mark the rows whose tail probabilities are too small for their number.
 
@@ -117,9 +118,6 @@ def reject_by_false_discovery_rate(
     >>> reject_by_false_discovery_rate(np.array([0.5, 1e-9, 0.9]), 0.1)
     array([False,  True, False])
     """
-    ordered = np.sort(tail)
-    ranks = np.arange(1, tail.size + 1)
-    small = np.flatnonzero(ordered <= rate * ranks / tail.size)
-    if small.size == 0 or small[-1] + 1 > largest_share * tail.size:
-        return np.zeros(tail.size, dtype=np.bool_)
-    return np.asarray(tail <= ordered[small[-1]], dtype=np.bool_)
+    # Bounds on a probability above one say as little as one.
+    rejected = false_discovery_control(np.clip(tail, 0.0, 1.0)) <= rate
+    return np.asarray(rejected & (rejected.mean() <= largest_share))

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
-from outweigh.baselines.base import FloatArray, Found, MeanBaseline
+from outweigh.baselines.base import CentredMean, Found
 from outweigh.optimise.capped_simplex import CappedSimplex
+from outweigh.protocols import Array
 
-Objective = Callable[[FloatArray], tuple[float, FloatArray]]
+Objective = Callable[[Array], tuple[float, Array]]
 """Takes weights to a value and its gradient."""
 
 
-@dataclass(eq=False, repr=False)
-class WeightDescent(MeanBaseline):
+class WeightDescent(CentredMean):
     """Template: the mean under the weights at which ``_objective`` is small.
 
     The weights sum to one and are at most 1 / ((1 - contamination) n).
@@ -25,13 +24,11 @@ class WeightDescent(MeanBaseline):
     max_iter: int = 100
     tol: float = 1e-3
 
-    def _objective(self, Z: FloatArray, n_nonzero: int) -> Objective:
+    def _objective(self, Z: Array, n_nonzero: int) -> Objective:
         """Return the function to lower; ``Z`` holds the rows less the median of each feature."""
         raise NotImplementedError
 
-    def _find(self, X: FloatArray, n_nonzero: int) -> Found:
-        origin = np.median(X, axis=0)
-        Z = X - origin
+    def _find(self, Z: Array, n_nonzero: int) -> Found:
         weights, n_iter = descend(
             self._objective(Z, n_nonzero),
             CappedSimplex.from_contamination(len(Z), self.contamination),
@@ -39,17 +36,17 @@ class WeightDescent(MeanBaseline):
             max_iter=self.max_iter,
             tol=self.tol,
         )
-        return Found(origin + weights @ Z, weights=weights, n_iter=n_iter)
+        return Found(weights @ Z, weights=weights, n_iter=n_iter)
 
 
 def descend(
     objective: Objective,
     domain: CappedSimplex,
-    weights: FloatArray,
+    weights: Array,
     *,
     max_iter: int,
     tol: float,
-) -> tuple[FloatArray, int]:
+) -> tuple[Array, int]:
     """Lower a function of weights by projected steps of adaptive length.
 
     Steps go along the normalised negative gradient; the length doubles after a success and

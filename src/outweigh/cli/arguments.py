@@ -11,8 +11,6 @@ from typing import Any
 from outweigh.files.reading import MAX_GIGABYTES
 from outweigh.libraries import version_of
 
-__all__ = ["BAD_INPUT", "INTERRUPTED", "OK", "SOME_RUNS_FAILED", "TERMINATED", "build_parser"]
-
 OK, SOME_RUNS_FAILED, BAD_INPUT, INTERRUPTED, TERMINATED = 0, 1, 2, 130, 143
 
 _KINDS = ("auto", "mean", "sparse-mean", "pca", "sparse-pca")
@@ -80,6 +78,12 @@ FIGURE is a name from `outweigh list figures`, or a TOML file like this one:
   n_samples = [50, 100, 200]"""
 
 
+_PLOT = """\
+Draws figures and tables from the records in DIR (the first argument, or --out) and runs nothing."""
+
+_LIST = "Shows the names that `outweigh reproduce` and TOML files know."
+
+
 class _OneLineParser(argparse.ArgumentParser):
     """A parser whose errors are one line, and whose texts keep their lines."""
 
@@ -101,13 +105,13 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=version)
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
 
-    fit = commands.add_parser(
-        "fit",
-        help="a robust mean or components from a file, and the rows not to trust",
-        description=_FIT,
-        epilog=_FIT_EPILOG,
-    )
-    fit.set_defaults(module="fit", function="fit")
+    def command(name: str, module: str, what: str, about: str, epilog: str = "") -> Any:
+        added = commands.add_parser(name, help=what, description=about, epilog=epilog)
+        added.set_defaults(module=module, function=name)
+        return added
+
+    what = "a robust mean or components from a file, and the rows not to trust"
+    fit = command("fit", "fit", what, _FIT, _FIT_EPILOG)
     fit.add_argument(
         "kind",
         choices=_KINDS,
@@ -124,42 +128,27 @@ def build_parser() -> argparse.ArgumentParser:
         save="the fitted model, for `outweigh score`",
     )
 
-    score = commands.add_parser(
-        "score", help="score new rows with a saved model", description=_SCORE
-    )
-    score.set_defaults(module="fit", function="score")
+    score = command("score", "fit", "score new rows with a saved model", _SCORE)
     score.add_argument("model", metavar="MODEL", help="a file that `outweigh fit --save` wrote")
     _add_reading(score, columns=False)
     _add_outputs(score, out="score and reasons of every row, as .csv")
 
-    demo = commands.add_parser(
-        "demo",
-        help="see it at work on made and on real data, beside other methods",
-        description=_DEMO,
-    )
-    demo.set_defaults(module="demo", function="demo")
+    what = "see it at work on made and on real data, beside other methods"
+    demo = command("demo", "demo", what, _DEMO)
     demo.add_argument("--seed", type=_whole(0), default=0, help="another sample (default: 0)")
 
-    plan = commands.add_parser("plan", help="how many rows a robust mean needs", description=_PLAN)
-    plan.set_defaults(module="plan", function="plan")
-    plan.add_argument("--features", type=_whole(1), required=True, help="the number of columns")
-    plan.add_argument("--nonzero", type=_whole(1), help="nonzero entries, if the mean is sparse")
-    plan.add_argument(
-        "--contamination", type=float, default=0.1, help="share of wrong rows (default: 0.1)"
-    )
-    plan.add_argument(
+    add = command("plan", "plan", "how many rows a robust mean needs", _PLAN).add_argument
+    add("--features", type=_whole(1), required=True, help="the number of columns")
+    add("--nonzero", type=_whole(1), help="nonzero entries, if the mean is sparse")
+    add("--contamination", type=float, default=0.1, help="share of wrong rows (default: 0.1)")
+    add(
         "--shift",
         type=float,
         help="how far the mean may be off, in units of the noise (default: the least to be had)",
     )
 
-    reproduce = commands.add_parser(
-        "reproduce",
-        help="run the experiments, store the results, draw the figures",
-        description=_REPRODUCE,
-        epilog=_REPRODUCE_EPILOG,
-    )
-    reproduce.set_defaults(module="experiments", function="reproduce")
+    what = "run the experiments, store the results, draw the figures"
+    reproduce = command("reproduce", "experiments", what, _REPRODUCE, _REPRODUCE_EPILOG)
     _add_figures(reproduce, "all figures that come with the package")
     reproduce.add_argument(
         "--jobs",
@@ -171,21 +160,12 @@ def build_parser() -> argparse.ArgumentParser:
         "--retry-failed", action="store_true", help="do runs again whose record is a failure"
     )
 
-    plot = commands.add_parser(
-        "plot",
-        help="draw the figures again from stored results",
-        description="Draws figures and tables from the records in DIR (the first argument, or "
-        "--out) and runs nothing.",
-    )
-    plot.set_defaults(module="experiments", function="plot")
+    plot = command("plot", "experiments", "draw the figures again from stored results", _PLOT)
     _add_figures(plot, "all that come with the package and have records")
 
-    names = commands.add_parser(
-        "list",
-        help="show what can be named: figures, algorithms, adversaries",
-        description="Shows the names that `outweigh reproduce` and TOML files know.",
-    )
-    names.set_defaults(module="experiments", function="list_names")
+    what = "show what can be named: figures, algorithms, adversaries"
+    names = command("list", "experiments", what, _LIST)
+    names.set_defaults(function="list_names")
     names.add_argument(
         "what",
         nargs="?",
@@ -219,7 +199,7 @@ def _add_reading(parser: argparse.ArgumentParser, columns: bool) -> None:
     add(
         "--max-gigabytes",
         type=_gigabytes,
-        default=MAX_GIGABYTES,
+        default=argparse.SUPPRESS,
         metavar="GB",
         help=f"refuse files that hold more, also decompressed (default: {MAX_GIGABYTES:g})",
     )
@@ -244,14 +224,12 @@ def _add_estimate(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--n-nonzero",
         type=_whole(1, "auto"),
-        default="auto",
         metavar="K",
         help="nonzero entries of a sparse estimate (default: auto)",
     )
     group.add_argument(
         "--components",
         type=_whole(1, "auto"),
-        default=1,
         metavar="N",
         help="number of principal components; auto counts those that stand out (default: 1)",
     )

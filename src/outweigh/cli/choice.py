@@ -7,8 +7,6 @@ import numpy as np
 from outweigh.files import Table
 from outweigh.protocols import Array
 
-__all__ = ["choose"]
-
 # A sparse mean pays where there are many columns, and fewer rows than these for each of them.
 _MANY_COLUMNS, _ROWS_PER_COLUMN = 50, 10
 # The largest share of columns that stand out from zero in a mean that is called sparse.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from collections.abc import Mapping
 from textwrap import indent
 from typing import Any
 
@@ -19,9 +20,10 @@ from outweigh.adversaries import Sample, make
 from outweigh.cli.arguments import OK
 from outweigh.estimators.mean import RobustMean
 from outweigh.experiments.algorithms import ALGORITHMS
-from outweigh.experiments.figures import DemoRow, demonstration
+from outweigh.experiments.figures import demonstration
 from outweigh.experiments.measure import outcome, timed_fit
 from outweigh.experiments.metrics import METRICS
+from outweigh.experiments.spec import Record
 from outweigh.files import write_file
 from outweigh.libraries import MissingLibrary
 from outweigh.protocols import Array
@@ -90,40 +92,32 @@ def demo(arguments: argparse.Namespace) -> int:
         CONTAMINATION,
         random_state=arguments.seed,
     )
-    rows, estimators = [], {}
+    records, estimators = {}, {}
     with threadpool_limits(limits=1):
         for name in NAMES:
-            row, estimators[name] = _fit(name, sample)
-            rows.append(row)
-    _print_table(rows, sample)
+            algorithm = ALGORITHMS[name]
+            estimators[name] = algorithm.build(N_NONZERO, CONTAMINATION, 0)
+            seconds, _ = timed_fit(algorithm, estimators[name], sample)
+            found = outcome(METRICS["l2"], algorithm, estimators[name], sample)
+            records[name] = {**found, "seconds": seconds}
+    _print_table(records, sample)
     ours = estimators[OURS]
     print(f"\nWhat outweigh says of its own answer:\n{indent(str(ours.certificate_), '  ')}\n")
-    _save_figure(rows, ours, sample)
+    _save_figure(records, ours, sample)
     _real_table(arguments.seed)
     print(_NEXT)
     return OK
 
 
-def _fit(name: str, sample: Sample) -> tuple[DemoRow, Any]:
-    algorithm = ALGORITHMS[name]
-    estimator = algorithm.build(N_NONZERO, CONTAMINATION, 0)
-    seconds, _ = timed_fit(algorithm, estimator, sample)
-    found = outcome(METRICS["l2"], algorithm, estimator, sample)
-    flagged = found["n_flagged"], found["n_flagged_outliers"]
-    return DemoRow(algorithm, found["error"], seconds, *flagged), estimator
-
-
-def _print_table(rows: list[DemoRow], sample: Sample) -> None:
-    oracle = next(row.error for row in rows if row.algorithm.needs_inliers)
+def _print_table(records: Mapping[str, Record], sample: Sample) -> None:
+    oracle = records["oracle"]["error"]
     print(f"{'':<24}{'error':>8}{'/ oracle':>10}{'time':>9}   rows flagged")
-    for row in sorted(rows, key=lambda row: (not row.algorithm.needs_inliers, row.error)):
-        flagged = (
-            "-" if row.n_flagged is None else f"{row.n_flagged}, {row.n_right} of them rightly"
-        )
-        print(
-            f"{row.algorithm.label:<24}{row.error:>8.3f}{row.error / oracle:>10.2f}"
-            f"{row.seconds:>7.2f} s   {flagged}"
-        )
+    for name in sorted(records, key=lambda name: (name != "oracle", records[name]["error"])):
+        error, seconds, flagged = (records[name][key] for key in ("error", "seconds", "n_flagged"))
+        rightly = records[name]["n_flagged_outliers"]
+        said = "-" if flagged is None else f"{flagged}, {rightly} of them rightly"
+        label = ALGORITHMS[name].label
+        print(f"{label:<24}{error:>8.3f}{error / oracle:>10.2f}{seconds:>7.2f} s   {said}")
     print(
         f"\nError: distance to the true mean, whose length is {np.linalg.norm(sample.truth):.2f}. "
         f"Wrong rows: {sample.n_outliers}.\nThe oracle averages the right rows; "
@@ -131,10 +125,11 @@ def _print_table(rows: list[DemoRow], sample: Sample) -> None:
     )
 
 
-def _save_figure(rows: list[DemoRow], ours: Any, sample: Sample) -> None:
+def _save_figure(records: Mapping[str, Record], ours: Any, sample: Sample) -> None:
     title = f"A tenth of {N_SAMPLES} rows are noise around zero: who still finds the mean?"
     try:
-        image = demonstration(rows, ours.weights_, sample.inliers, title)
+        errors = {name: record["error"] for name, record in records.items()}
+        image = demonstration(errors, ours.weights_, sample.inliers, title)
     except MissingLibrary as error:
         print(f"outweigh: no figure: {error}\n", file=sys.stderr)
         return

@@ -22,8 +22,8 @@ from outweigh.cli.outputs import check_outputs, result_csv, result_json
 from outweigh.cli.progress import progress_of_fit
 from outweigh.estimators.base import RobustEstimator
 from outweigh.estimators.explanation import Explanation
+from outweigh.estimators.input import filled
 from outweigh.estimators.mean import RobustMean, RobustSparseMean
-from outweigh.estimators.missing import filled
 from outweigh.estimators.pca import RobustPCA, RobustSparsePCA
 from outweigh.files import (
     DataError,
@@ -37,10 +37,10 @@ from outweigh.files import (
     write_file,
 )
 from outweigh.files.model import load_model, save_model
+from outweigh.files.reading import BINARY
+from outweigh.files.table import listed
 from outweigh.protocols import Array
 from outweigh.report import Fitted, build_fit_report
-
-__all__ = ["fit", "score"]
 
 _SHOWN = 10
 _ESTIMATORS: dict[str, type[RobustEstimator]] = {
@@ -54,18 +54,14 @@ _ESTIMATORS: dict[str, type[RobustEstimator]] = {
 def fit(arguments: argparse.Namespace) -> int:
     """Fit an estimator to the rows of a file."""
     kind = arguments.kind
-    if arguments.n_nonzero != "auto" and not kind.startswith("sparse-"):
+    if arguments.n_nonzero is not None and not kind.startswith("sparse-"):
         sparse = "sparse-mean" if kind == "auto" else f"sparse-{kind}"
         raise DataError(f"--n-nonzero: has no meaning for {kind}; use {sparse}")
-    if arguments.components != 1 and not kind.endswith("pca"):
+    if arguments.components is not None and not kind.endswith("pca"):
         raise DataError(f"--components: has no meaning for {kind}; it is for pca and sparse-pca")
-    outputs = {
-        "--out": (arguments.out, (".json", ".csv")),
-        "--weights": (arguments.weights, (".csv",)),
-        "--report": (arguments.report, (".html", ".htm")),
-        "--save": (arguments.save, ()),
-    }
-    asked = check_outputs(outputs, arguments.file, arguments.force)
+    asked = check_outputs(
+        arguments, out=(".json", ".csv"), weights=(".csv",), report=(".html", ".htm"), save=()
+    )
     with _passes(arguments):
         fitted, seconds, table = _fitted(arguments)
         summary = _summary(fitted, seconds)
@@ -75,11 +71,11 @@ def fit(arguments: argparse.Namespace) -> int:
 
 def score(arguments: argparse.Namespace) -> int:
     """Score the rows of a file with a saved model."""
-    asked = check_outputs({"--out": (arguments.out, (".csv",))}, arguments.file, arguments.force)
+    asked = check_outputs(arguments, out=(".csv",))
     with _passes(arguments):
         model = load_model(arguments.model)
         names = [str(name) for name in getattr(model, "feature_names_in_", ())]
-        table = _rows(arguments, names or None, min_rows=1)
+        table = _rows(arguments, columns=names or None, min_rows=1)
         rows: Any = table.values
         if names and table.lazy:
             # The columns were chosen by name; a Dask array does not carry the names on.
@@ -150,24 +146,29 @@ def _of_a_part(error: Exception) -> bool:
     return isinstance(error, (RuntimeError, OSError)) or module == "distributed"
 
 
-def _rows(arguments: argparse.Namespace, columns: Sequence[str] | None, min_rows: int = 2) -> Table:
-    """Read FILE as the options say."""
-    options: dict[str, Any] = {
-        "columns": columns,
-        "id_column": arguments.id_column,
-        "exclude": getattr(arguments, "exclude", ()),
-        "missing": arguments.missing,
-        "min_rows": min_rows,
-        **_written(arguments),
-    }
-    if arguments.scheduler:
-        return open_table(arguments.file, **options)
-    return read_table(arguments.file, max_gigabytes=arguments.max_gigabytes, **options)
+# Options of how files are written, and of what is read of FILE.
+_WRITTEN = ("delimiter", "decimal", "encoding", "na")
+_READ = (*_WRITTEN, "columns", "exclude", "id_column", "missing")
 
 
-def _written(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Return what the options say of how files are written."""
-    return {name: getattr(arguments, name) for name in ("delimiter", "decimal", "encoding", "na")}
+def _options(arguments: argparse.Namespace, names: Sequence[str]) -> dict[str, Any]:
+    """Return some options of a command by name; not each command has all."""
+    return {name: value for name, value in vars(arguments).items() if name in names}
+
+
+def _rows(arguments: argparse.Namespace, **options: Any) -> Table:
+    """Read FILE as the options say; those given here count more."""
+    options = {**_options(arguments, _READ), **options}
+    if not arguments.scheduler:
+        return read_table(arguments.file, **_options(arguments, ("max_gigabytes",)), **options)
+    # What --trusted and --covariance name is read as a whole.
+    others = {vars(arguments).get(name) for name in ("trusted", "covariance")}
+    if "max_gigabytes" in arguments and others <= {None, "none"}:
+        raise DataError(
+            "--max-gigabytes: has no meaning with --scheduler, which reads FILE in parts; leave "
+            "one of them out"
+        )
+    return open_table(arguments.file, **options)
 
 
 def _notes(table: Table) -> list[str]:
@@ -178,9 +179,8 @@ def _notes(table: Table) -> list[str]:
     elif table.numbered:
         notes.append("rows are numbered from 1 (a header is not counted)")
     if table.dropped:
-        shown = ", ".join(f"{name!r} ({why})" for name, why in table.dropped[:5])
-        more = ", ..." if len(table.dropped) > 5 else ""
-        notes.append(f"left out {_counted(len(table.dropped), 'column')}: {shown}{more}")
+        shown = listed([f"{name!r} ({why})" for name, why in table.dropped])
+        notes.append(f"left out {_counted(len(table.dropped), 'column')}: {shown}")
     if table.n_missing:
         left = _counted(table.n_missing, "row")
         notes.append(f"left out {left} with missing or infinite values")
@@ -188,7 +188,7 @@ def _notes(table: Table) -> list[str]:
 
 
 def _fitted(arguments: argparse.Namespace) -> tuple[Fitted, float, Table]:
-    table = _rows(arguments, arguments.columns)
+    table = _rows(arguments)
     chosen = []
     if arguments.kind == "auto":
         arguments.kind, why = choose(table)
@@ -215,8 +215,8 @@ def _fitted(arguments: argparse.Namespace) -> tuple[Fitted, float, Table]:
             f"weights were searched on a random sample of {estimator.subsample_.size:,} rows, of "
             "which the verdict speaks; the others are weighted by their scores (see --subsample)"
         )
-    stand_out = getattr(estimator, "n_nonzero_", 0)
-    if arguments.n_nonzero == "auto" and 2 * stand_out > len(table.columns):
+    found_auto = arguments.kind == "sparse-mean" and estimator.n_nonzero == "auto"
+    if found_auto and 2 * (stand_out := estimator.n_nonzero_) > len(table.columns):
         notes.append(
             f"the mean is not sparse about zero: {stand_out:,} of {len(table.columns):,} entries "
             "stand out; subtract a baseline that you know, or fit mean instead of sparse-mean"
@@ -229,19 +229,20 @@ def _fitted(arguments: argparse.Namespace) -> tuple[Fitted, float, Table]:
 
 
 def _estimator(arguments: argparse.Namespace, covariance: Array | str | None) -> RobustEstimator:
-    options = {"contamination": arguments.contamination, "covariance": covariance}
-    if arguments.kind.endswith("pca"):
-        options["n_components"] = arguments.components
-    if arguments.kind.startswith("sparse-"):
-        options["n_nonzero"] = arguments.n_nonzero
+    options = {
+        "contamination": arguments.contamination,
+        "n_components": arguments.components,
+        "n_nonzero": arguments.n_nonzero,
+        "scale": arguments.scale,
+        "subsample": arguments.subsample,
+    }
     # Where one is not given, the estimator knows its default.
-    for name, value, nothing in (
-        ("scale", arguments.scale, "none"),
-        ("subsample", arguments.subsample, "all"),
-    ):
-        if value is not None:
-            options[name] = None if value == nothing else value
-    return _ESTIMATORS[arguments.kind](**options)
+    given: dict[str, Any] = {
+        name: None if value in ("none", "all") else value
+        for name, value in options.items()
+        if value is not None
+    }
+    return _ESTIMATORS[arguments.kind](covariance=covariance, **given)
 
 
 def _covariance(arguments: argparse.Namespace, columns: list[str]) -> Array | str | None:
@@ -251,12 +252,9 @@ def _covariance(arguments: argparse.Namespace, columns: list[str]) -> Array | st
         return "auto"
     if arguments.covariance == "none":
         return None
-    values = read_table(
-        file,
-        columns=columns,
-        max_gigabytes=arguments.max_gigabytes,
-        **_written(arguments),
-    ).values
+    # What is said of how FILE is written need not hold for a file of another kind.
+    names = ("max_gigabytes",) if file.lower().endswith(BINARY) else (*_WRITTEN, "max_gigabytes")
+    values = read_table(file, columns=columns, **_options(arguments, names)).values
     if arguments.trusted:
         from sklearn.covariance import LedoitWolf
 

@@ -14,8 +14,6 @@ from outweigh.cli.arguments import BAD_INPUT, INTERRUPTED, OK, TERMINATED, build
 from outweigh.experiments.errors import ExperimentError
 from outweigh.libraries import library
 
-__all__ = ["main"]
-
 _OF_ANY_COMMAND = (OSError, ImportError, ExperimentError, MemoryError)
 _ABOUT_INPUT = {
     # The estimators refuse rows and parameters in words for a person.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 from pathlib import Path
@@ -13,22 +14,16 @@ from outweigh.files import DataError, check_target, inert, named_frame
 from outweigh.libraries import versions
 from outweigh.report import Fitted
 
-__all__ = ["check_outputs", "result_csv", "result_json"]
 
-
-def check_outputs(
-    outputs: dict[str, tuple[str | None, tuple[str, ...]]], source: str, force: bool
-) -> list[str]:
+def check_outputs(arguments: argparse.Namespace, **endings: tuple[str, ...]) -> list[str]:
     """Refuse files that exist, cannot be written, are the input, given twice or of unknown kind.
 
     Parameters
     ----------
-    outputs : dict
-        By option the file, None if it was not asked for, and how its name may end.
-    source : str
-        The file that is read.
-    force : bool
-        Whether files that exist may be overwritten.
+    arguments : argparse.Namespace
+        With ``file``, which is read, and ``force``: whether files that exist may be overwritten.
+    **endings : tuple of str
+        For each option that names a file, how the name may end.
 
     Returns
     -------
@@ -36,16 +31,18 @@ def check_outputs(
         The files that were asked for.
     """
     seen: dict[str, str] = {}
-    asked = [(option, name, endings) for option, (name, endings) in outputs.items() if name]
-    for option, name, endings in asked:
+    named = {option: getattr(arguments, option) for option in endings}
+    asked = {f"--{option}": name for option, name in named.items() if name}
+    for option, name in asked.items():
+        allowed = endings[option.removeprefix("--")]
         # Path.resolve fails at a link that leads in a circle; `check_target` says what is wrong.
         path, resolved = Path(name), os.path.realpath(name)
-        if endings and path.suffix.lower() not in endings:
-            raise DataError(f"{option}: {name}: the name must end in {' or '.join(endings)}")
+        if allowed and path.suffix.lower() not in allowed:
+            raise DataError(f"{option}: {name}: the name must end in {' or '.join(allowed)}")
         if resolved in seen:
             raise DataError(f"{option}: {name}: is already written by {seen[resolved]}")
         seen[resolved] = option
-        if source != "-" and resolved == os.path.realpath(source):
+        if arguments.file != "-" and resolved == os.path.realpath(arguments.file):
             raise DataError(f"{option}: {name}: is the input")
         try:
             check_target(path)
@@ -54,9 +51,9 @@ def check_outputs(
                 f"{option}: {name}: {error.strerror}; choose a file in a folder that you may "
                 "write to"
             ) from error
-        if path.exists() and not force:
+        if path.exists() and not arguments.force:
             raise DataError(f"{option}: {name}: exists already; --force overwrites it")
-    return [name for _, name, _ in asked]
+    return list(asked.values())
 
 
 def result_json(fitted: Fitted) -> str:

@@ -7,8 +7,6 @@ import argparse
 from outweigh.cli.arguments import OK
 from outweigh.research.plan import rows_needed
 
-__all__ = ["plan"]
-
 
 def plan(arguments: argparse.Namespace) -> int:
     """Print how many rows are needed."""

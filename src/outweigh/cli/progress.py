@@ -12,8 +12,6 @@ from tqdm import tqdm
 from outweigh.estimators.base import heard_by
 from outweigh.experiments.spec import Run
 
-__all__ = ["progress_of_fit", "progress_of_runs"]
-
 # Its thread would only redraw what does not change, and does not survive a fork.
 tqdm.monitor_interval = 0
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any, Self
 
 import numpy as np
@@ -21,7 +22,7 @@ PLAIN = "#8a8a8a"
 NOISE = "#d9e6f2"
 LINE = "#333333"
 
-_NEEDS = "pictures need"
+NEEDED_BY = "figures need"
 
 _STYLE = {
     "font.size": 9.0,
@@ -31,7 +32,11 @@ _STYLE = {
     "axes.titlesize": 10.0,
     "legend.frameon": False,
     "legend.fontsize": 8.0,
+    "svg.hashsalt": "outweigh",
 }
+
+# Without dates and versions, so that the same picture is the same bytes.
+_METADATA = {"png": {"Software": None}, "svg": {"Date": None, "Creator": None}}
 
 
 class Display:
@@ -51,7 +56,7 @@ class Display:
             As `from_estimator` takes.
         """
         if ax is None:
-            ax = library("matplotlib.pyplot", _NEEDS).subplots(layout="constrained")[1]
+            ax = library("matplotlib.pyplot", NEEDED_BY).subplots(layout="constrained")[1]
         self._draw(ax, **options)
         self.ax_, self.figure_ = ax, ax.figure
         return self
@@ -83,18 +88,25 @@ def fitted_names(estimator: RobustEstimator, attribute: str, other: str) -> list
     return estimator._feature_names
 
 
+def styled(**changes: Any) -> AbstractContextManager[None]:
+    """Draw in the style of all pictures, with changes; the user's own settings stay."""
+    context: AbstractContextManager[None]
+    context = library("matplotlib", NEEDED_BY).rc_context({**_STYLE, **changes})
+    return context
+
+
 def new_figure(width: float = 5.0, height: float = 3.0) -> Any:
     """Return the axes of a figure that no window knows of."""
-    figures = library("matplotlib.figure", _NEEDS)
-    with library("matplotlib", _NEEDS).rc_context(_STYLE):
+    figures = library("matplotlib.figure", NEEDED_BY)
+    with styled():
         return figures.Figure(figsize=(width, height), layout="constrained").subplots()
 
 
-def png(ax: Any, dots_per_inch: int = 160) -> bytes:
-    """Return the figure that the axes are in as a PNG."""
+def image(figure: Any, kind: str = "png", dots_per_inch: int = 160) -> bytes:
+    """Return a figure as a PNG or an SVG."""
     buffer = io.BytesIO()
-    with library("matplotlib", _NEEDS).rc_context(_STYLE):
-        ax.figure.savefig(buffer, format="png", dpi=dots_per_inch, metadata={"Software": None})
+    with styled():
+        figure.savefig(buffer, format=kind, dpi=dots_per_inch, metadata=_METADATA[kind])
     return buffer.getvalue()
 
 

@@ -22,8 +22,6 @@ from outweigh.estimators.base import RobustEstimator
 from outweigh.fit.readers import spectral_edges
 from outweigh.protocols import Array
 
-__all__ = ["BiplotDisplay", "ComponentsDisplay", "OutlierMapDisplay", "ScreeDisplay"]
-
 _NAMED = 20
 # Of many features so many are named; so many eigenvalues, and arrows, are drawn.
 _TICKS, _EIGENVALUES, _ARROWS = 8, 20, 10
@@ -100,14 +98,14 @@ class OutlierMapDisplay(Display):
     """Score distance inside the subspace against orthogonal distance from it, with cut-offs.
 
     Where rows are judged in all directions none is away from them, and the score distance is drawn
-    against the number of the row.
+    against the number of the row. In white noise a group of outliers may overlap the trusted rows
+    in both distances: rows flagged though they are within both cut-offs are ringed.
 
     Parameters
     ----------
     score_distances, orthogonal_distances : ndarray of shape (n,)
     score_cutoff, orthogonal_cutoff : float
-        Where the noise is not white `predict` flags the rows beyond either; else what 0.975 of
-        clean rows do not exceed.
+        Rows of the fit beyond either are flagged.
     flagged : ndarray of bool, shape (n,)
 
     Attributes
@@ -159,6 +157,12 @@ class OutlierMapDisplay(Display):
             # From all directions nothing is away: the rows, one above the other, are seen better.
             beside, label = np.arange(beside.size, dtype=np.float64), "row"
         draw_rows(ax, self.score_distances, beside, self.flagged)
+        within = self.flagged & (self.score_distances <= self.score_cutoff)
+        within &= self.orthogonal_distances <= self.orthogonal_cutoff
+        if within.any():
+            ax.plot(self.score_distances[within], beside[within], "o", markersize=7, color=LINE,
+                    fillstyle="none", linewidth=0, markeredgewidth=0.6,
+                    label=f"in an overlapping group ({within.sum()})")  # fmt: skip
         ax.axvline(self.score_cutoff, color=PLAIN, linewidth=0.8, linestyle="--")
         for axis, values in (("x", self.score_distances), ("y", self.orthogonal_distances)):
             typical = float(np.median(values))

@@ -23,8 +23,6 @@ from outweigh.estimators.base import RobustEstimator
 from outweigh.protocols import Array, Indices
 from outweigh.samples.rows import is_dask
 
-__all__ = ["LocationDisplay", "telling_entries"]
-
 
 @dataclass(eq=False)
 class LocationDisplay(Display):

@@ -14,8 +14,6 @@ from outweigh.estimators.base import RobustEstimator
 from outweigh.estimators.explanation import Explanation
 from outweigh.protocols import Array
 
-__all__ = ["RowsDisplay"]
-
 # Beyond so many deviations the axis is logarithmic, else ordinary rows would be a line.
 _FAR = 20.0
 

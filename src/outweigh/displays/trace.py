@@ -13,8 +13,6 @@ from outweigh.displays.canvas import LINE, NOISE, TRUSTED, Display
 from outweigh.estimators.base import RobustEstimator
 from outweigh.protocols import Array
 
-__all__ = ["TraceDisplay"]
-
 
 @dataclass(eq=False)
 class TraceDisplay(Display):

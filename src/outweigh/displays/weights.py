@@ -13,8 +13,6 @@ from outweigh.displays.canvas import LINE, Display, draw_rows
 from outweigh.estimators.base import RobustEstimator
 from outweigh.protocols import Array
 
-__all__ = ["WeightsDisplay"]
-
 
 @dataclass(eq=False)
 class WeightsDisplay(Display):

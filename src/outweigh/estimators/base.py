@@ -21,9 +21,15 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from outweigh.estimators.explanation import Explanation, Reasons, explain_rows
-from outweigh.estimators.input import each_row, open_rows, rows_to_fit, sample_weights
-from outweigh.estimators.missing import column_medians, filled
+from outweigh.estimators.explanation import Explanation, explain_rows
+from outweigh.estimators.input import (
+    column_medians,
+    each_row,
+    filled,
+    open_rows,
+    rows_to_fit,
+    sample_weights,
+)
 from outweigh.estimators.parameters import COMMON, Parameters
 from outweigh.estimators.subsample import subsample_of, trusted
 from outweigh.fit.certificate import Certificate
@@ -34,19 +40,17 @@ from outweigh.fit.road import fit
 from outweigh.fit.score import EllipticalScore, RowScore
 from outweigh.fit.task import Settings, Task
 from outweigh.fit.tuning import TUNING, Tuning
+from outweigh.norms import KyFan, LargestEntries, RowwiseLargest
+from outweigh.objectives import MomentObjective
+from outweigh.optimise import CappedSimplex
 from outweigh.optimise.descent import Iterate
-from outweigh.protocols import Array, Indices, Status
+from outweigh.protocols import Array, Indices, Samples, Status
 from outweigh.research.algorithms import fit_paper
+from outweigh.research.moreau import moreau_gradient
 from outweigh.samples import ArrayRows, Rows
 from outweigh.samples.rows import Accepted
 
-__all__ = ["RobustEstimator", "clipped", "heard_by"]
-
 logger = logging.getLogger("outweigh")
-
-# Of distrusted rows whose reasons are found at once, with several temporaries of their size: more
-# where each look at rows reads chunks anew.
-_EXPLAINED_BYTES, _EXPLAINED_BYTES_OF_CHUNKS = 4 * 2**20, 64 * 2**20
 
 # With no more rows than these a fit warns.
 _FEW = 5
@@ -56,7 +60,34 @@ _MUCH = 0.5
 
 
 class RobustEstimator(Parameters, OutlierMixin, BaseEstimator):
-    """Base of the four estimators; not for direct use."""
+    """Base of the four estimators; not for direct use.
+
+    Attributes
+    ----------
+    weights_ : ndarray of shape (n_samples,)
+        The weight of each row. After a fit of Dask rows on a sample a dask array, chunked like
+        them and not yet computed.
+    subsample_ : ndarray of int or None
+        The rows that weights were searched on; None for all of them.
+    contamination_ : float
+        The share of the sample weight removed: total variation of `weights_` from uniform.
+    contamination_bound_ : float
+        The share that could have been removed.
+    scale_ : ndarray of shape (n_features,)
+        The noise that each feature was divided by.
+    objective_, noise_floor_ : float
+        The objective at the weights, and the median level of clean data.
+    certificate_ : Certificate
+        How good the weights are; ``str(est.certificate_)`` is a verdict for a person.
+    n_iter_ : int
+    n_passes_ : int
+        Passes made over data in chunks; only set for such data.
+    trace_ : tuple of Iterate
+    offset_ : float
+        ``predict`` flags rows whose score is below it.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features,)
+    """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = COMMON
 
@@ -81,6 +112,8 @@ class RobustEstimator(Parameters, OutlierMixin, BaseEstimator):
     _incomplete: Indices
     certificate_: Certificate
     _score: RowScore | DistanceScore | EllipticalScore
+    _norm: KyFan | LargestEntries | RowwiseLargest
+    _pruned: Indices
 
     def fit(self, X: ArrayLike, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
         r"""Find weights under which the rows look clean and read the estimate off them.
@@ -121,11 +154,11 @@ class RobustEstimator(Parameters, OutlierMixin, BaseEstimator):
                     UserWarning,
                     stacklevel=2,
                 )
-            drawn = subsample_of(rows, weight, self.subsample, self.random_state)
-            if drawn is None:
+            if self.subsample is None or n_counted <= self.subsample:
                 self.subsample_, self._weights_of_sample, self._allowance = None, None, 0.0
                 self._fit_rows(rows, np.ones(rows.shape[0]) if weight is None else weight)
             else:
+                drawn = subsample_of(rows, weight, self.subsample, self.random_state)
                 self.subsample_ = drawn.indices
                 known = self.contamination != "auto"
                 self._allowance = drawn.allowance(float(self.contamination)) if known else 0.0
@@ -181,12 +214,14 @@ class RobustEstimator(Parameters, OutlierMixin, BaseEstimator):
         # On standard error, also in a notebook, unless somebody listens.
         heard = logger.isEnabledFor(logging.INFO) and logger.hasHandlers()
         shown = self.verbose and not heard
+        log = self._log if self.verbose else None
         with heard_by(logging.StreamHandler()) if shown else nullcontext():
-            found = solve(rows, weight, task, settings, self._log)
+            found = solve(rows, weight, task, settings, log)
             again = self._better_task(task, found)
             if again != task:
-                found = solve(rows, weight, again, settings, self._log)
-        _warn_constant(found.noise.varying, d, getattr(self, "feature_names_in_", None))
+                found = solve(rows, weight, again, settings, log)
+        if found.noise.varying.size < d:
+            _warn_constant(found.noise.varying, d, getattr(self, "feature_names_in_", None))
         certificate = found.certificate
         self.weights_ = np.zeros(sample_weight.size)
         self.weights_[counted] = found.weights
@@ -197,7 +232,9 @@ class RobustEstimator(Parameters, OutlierMixin, BaseEstimator):
         self.noise_floor_ = certificate.noise_floor.median
         self.n_iter_ = len(found.found.trace)
         self.trace_ = found.found.trace
-        self._score = found.score
+        norm = found.problem.objective.norm
+        assert isinstance(norm, KyFan | LargestEntries | RowwiseLargest)
+        self._score, self._norm, self._pruned = found.score, norm, found.noise.pruned
         self.offset_, self._trusted_from = self._thresholds(found.scores, weight, sample_weight)
         self._set_answer(found)
 
@@ -257,28 +294,57 @@ class RobustEstimator(Parameters, OutlierMixin, BaseEstimator):
         check_is_fitted(self)
         if not isinstance(top, Integral) or top < 1:
             raise ValueError(f"top must be a whole number of at least 1; got {top!r}")
-        labels = getattr(X, "index", None)
-        rows = open_rows(self, X)
-        scores = rows.map(self._score)
-        flagged = np.flatnonzero(scores < self.offset_)
-        # The distrusted rows may be many: their values are looked at a part at a time.
-        held = _EXPLAINED_BYTES if rows.n_passes is None else _EXPLAINED_BYTES_OF_CHUNKS
-        size = max(1, held // (8 * rows.shape[1]))
-        reasons = [
-            self._reasons(rows.take(flagged[start : start + size]), int(top))
-            for start in range(0, max(flagged.size, 1), size)
-        ]
-        labels = flagged if labels is None or callable(labels) else np.asarray(labels)[flagged]
+        labels, rows = getattr(X, "index", None), open_rows(self, X)
+        if labels is None or callable(labels):
+            labels = np.arange(rows.shape[0])
         names = np.array(self._feature_names, dtype=object)
-        return explain_rows(flagged, scores[flagged], reasons, labels.astype(object), names)
+        return explain_rows(self._score, self.offset_, rows, int(top), np.asarray(labels), names)
 
-    def _reasons(self, rows: Array, top: int) -> Reasons:
-        """Return the weightiest features of some rows."""
-        counted, away = self._score.contributions(rows)
-        foretold = np.full(away.shape, np.nan)
-        if not isinstance(self._score, RowScore):
-            foretold = self._score.foretold(rows)
-        return Reasons.among(counted, away, foretold, self._score.standardizer.columns, top)
+    def certify(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> Certificate:
+        """Return the certificate with the gradient of the Moreau envelope, which takes longer.
+
+        Of the objective that the weights were searched for; for components, beside them.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The rows the estimator was fitted on.
+        sample_weight : array-like of shape (n_samples,), optional
+            As in `fit`.
+
+        Returns
+        -------
+        Certificate
+            That of the fit where rows are of unknown covariance: no objective was minimised there.
+        """
+        check_is_fitted(self)
+        rows = open_rows(self, X)
+        if rows.shape[0] != self._n_rows:
+            raise ValueError(f"X must hold the {self._n_rows} rows of the fit; got {rows.shape[0]}")
+        given = self._weights_that_count(sample_weight, rows.shape[0])
+        weight = np.ones(rows.shape[0]) if given is None else given
+        searched = self.weights_
+        if self.subsample_ is not None:
+            rows, weight = rows.part(self.subsample_), weight[self.subsample_]
+            searched = self._weights_of_sample
+        if rows.n_passes is not None:
+            # Rows in chunks are checked as they are looked over.
+            rows.overview(np.zeros(rows.shape[1]))
+        if self.certificate_.noise in ("elliptical", "other"):
+            return self.certificate_
+        standardizer, pruned = self._score.standardizer, self._pruned
+        rows, counted = rows.counted(weight)
+        samples = rows.samples(standardizer.view, standardizer.columns.size, standardizer.affine)
+        samples = samples.without(pruned) if pruned.size else samples
+        bound = self.contamination_bound_ + 1e-12 * (pruned.size > 0)
+        domain = CappedSimplex.from_contamination(weight[counted], bound).pruned(pruned)
+        weights = domain.project(searched[counted])
+        moreau = moreau_gradient(self._searched_for(samples), domain, weights)
+        return replace(self.certificate_, moreau=moreau)
+
+    def _searched_for(self, samples: Samples) -> MomentObjective:
+        """Return the objective that the weights were searched for, on rows in their units."""
+        return MomentObjective(samples, self._norm, True)
 
     def report(self, X: ArrayLike, path: str | PathLike[str]) -> str:
         """Write one HTML page about the fit: verdict, pictures, distrusted rows with reasons.
@@ -368,14 +434,13 @@ class RobustEstimator(Parameters, OutlierMixin, BaseEstimator):
         return tags
 
     def _log(self, iterate: Iterate) -> bool:
-        if self.verbose:
-            logger.info(
-                "%s: evaluation %d, objective %.6g, step %.3g",
-                type(self).__name__,
-                iterate.iteration,
-                iterate.value,
-                iterate.step,
-            )
+        logger.info(
+            "%s: evaluation %d, objective %.6g, step %.3g",
+            type(self).__name__,
+            iterate.iteration,
+            iterate.value,
+            iterate.step,
+        )
         return False
 
     def _thresholds(
@@ -470,12 +535,11 @@ def _warn_constant(
 ) -> None:
     """Warn once of columns that never vary, by name where they have names."""
     constant = np.setdiff1d(np.arange(n_features), varying)
-    if constant.size:
-        some = constant[:5] if names is None else names[constant[:5]]
-        shown = ", ".join(map(str, some)) + (", ..." if constant.size > 5 else "")
-        warnings.warn(
-            f"{constant.size} of {n_features} features are constant (columns {shown}); they are "
-            "left out of the descent and their location is the constant",
-            UserWarning,
-            stacklevel=4,
-        )
+    some = constant[:5] if names is None else names[constant[:5]]
+    shown = ", ".join(map(str, some)) + (", ..." if constant.size > 5 else "")
+    warnings.warn(
+        f"{constant.size} of {n_features} features are constant (columns {shown}); they are "
+        "left out of the descent and their location is the constant",
+        UserWarning,
+        stacklevel=4,
+    )

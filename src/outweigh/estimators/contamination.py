@@ -16,8 +16,6 @@ from outweigh.estimators.base import RobustEstimator
 from outweigh.estimators.parameters import SEARCH
 from outweigh.protocols import Array
 
-__all__ = ["ContaminationSearch"]
-
 
 class ContaminationSearch(OutlierMixin, MetaEstimatorMixin, BaseEstimator):
     """The smallest contamination at which an estimator reaches the level of clean data.
@@ -38,9 +36,10 @@ class ContaminationSearch(OutlierMixin, MetaEstimatorMixin, BaseEstimator):
     Attributes
     ----------
     contamination_ : float
-        The smallest contamination found to suffice; `upper` if none did.
+        The smallest contamination found to suffice; where none did, the last one tried.
     estimator_ : estimator
-        Fitted at `contamination_`.
+        Fitted with ``contamination="auto"`` where that reaches the level, else with the largest
+        share that was tried: at the smallest one that suffices the estimate is at its worst.
     feasible_ : bool
         Whether the level of clean data was reached at all.
     trials_ : list of tuple (contamination, objective, clean)
@@ -107,27 +106,31 @@ class ContaminationSearch(OutlierMixin, MetaEstimatorMixin, BaseEstimator):
             return found
 
         best = tried(0.0)
-        low, high = 0.0, 0.0
-        if not trials[-1][2]:
-            best, high = tried(self.upper), self.upper
-        feasible = trials[-1][2]
+        low, high, feasible = 0.0, 0.0, trials[-1][2]
         if not feasible:
+            # At the least share that suffices clean rows and outliers that overlap compete for it;
+            # the estimate is one with room for both.
+            best = fitted("auto")
             # A loose bound takes clean rows too; a share that is found on the way may do better.
-            share = float(fitted("auto").contamination_bound_)
-            if share < self.upper:
-                best, high = tried(share), share
+            for high in (self.upper, min(float(best.contamination_bound_), self.upper)):
+                at_bound = tried(high)
                 feasible = trials[-1][2]
+                if feasible:
+                    break
+            if not best.certificate_.clean:
+                best = at_bound
         while feasible and high - low > self.tol:
             middle = (low + high) / 2.0
             found = tried(middle)
-            if trials[-1][2]:
-                best, high = found, middle
-            else:
+            if not trials[-1][2]:
                 low = middle
+                continue
+            high = middle
+            best = best if best.certificate_.clean else found
         if not feasible:
             warnings.warn(
                 f"no contamination up to upper={self.upper} brings the data to the level of clean "
-                "data; the estimator is fitted at upper. See its certificate_ for the reason",
+                "data; see certificate_ of estimator_ for the reason",
                 UserWarning,
                 stacklevel=2,
             )

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from outweigh.fit.distances import DistanceScore
+from outweigh.fit.score import EllipticalScore, RowScore
 from outweigh.protocols import Array, Indices
-
-__all__ = ["Explanation", "Reasons", "explain_rows"]
+from outweigh.samples import Rows
 
 _SHOWN_ROWS = 10
+
+# Of distrusted rows whose reasons are found at once, with several temporaries of their size: more
+# where each look at rows reads chunks anew.
+_BYTES, _BYTES_OF_CHUNKS = 4 * 2**20, 64 * 2**20
 
 NEGLIGIBLE = 0.005
 """Smaller shares of the reasons are not told to a person."""
@@ -140,72 +144,68 @@ def as_deviation(deviation: float) -> str:
 
 
 def explain_rows(
-    rows: Indices,
-    scores: Array,
-    reasons: Sequence[Reasons],
-    labels: NDArray[np.object_],
+    score: RowScore | DistanceScore | EllipticalScore,
+    offset: float,
+    rows: Rows,
+    top: int,
+    labels: NDArray[Any],
     feature_names: NDArray[np.object_],
 ) -> Explanation:
-    """Put the least trusted row first.
+    """Return the reasons against the rows whose score is below the offset, the lowest first.
 
     Parameters
     ----------
-    rows : ndarray of int, shape (m,)
-    scores : ndarray of shape (m,)
-    reasons : sequence of Reasons
-        Of the same rows, in parts.
-    labels, feature_names
+    score : callable
+        Of rows; it knows what each feature contributes.
+    offset : float
+    rows : Rows
+    top : int
+        How many features to name for each row.
+    labels : ndarray of shape (n,)
+        Names of all rows.
+    feature_names
         As in `Explanation`.
     """
-    order = np.argsort(scores, kind="stable")
+    scores = rows.map(score)
+    flagged = np.flatnonzero(scores < offset)
+    # The distrusted rows may be many: their values are looked at a part at a time.
+    held = _BYTES if rows.n_passes is None else _BYTES_OF_CHUNKS
+    size = max(1, held // (8 * rows.shape[1]))
+    parts = [
+        _weightiest(score, rows.take(flagged[start : start + size]), top)
+        for start in range(0, max(flagged.size, 1), size)
+    ]
+    order = np.argsort(scores[flagged], kind="stable")
     features, counted, deviations, foretold, total = (
-        np.concatenate(parts)[order] for parts in zip(*reasons, strict=True)
+        np.concatenate(part)[order] for part in zip(*parts, strict=True)
     )
-    shown = counted.sum(axis=1)
+    flagged, shown = flagged[order], counted.sum(axis=1)
     return Explanation(
-        rows=rows[order],
+        rows=flagged,
         features=features,
         shares=counted / shown[:, None],
         covered=shown / total,
         deviations=deviations,
         foretold=foretold,
-        scores=scores[order],
-        labels=labels[order],
+        scores=scores[flagged],
+        labels=labels[flagged].astype(object),
         feature_names=feature_names,
     )
 
 
-class Reasons(NamedTuple):
-    """The weightiest features of some rows, and what all features add up to."""
+def _weightiest(
+    score: RowScore | DistanceScore | EllipticalScore, rows: Array, top: int
+) -> tuple[NDArray[Any], ...]:
+    """Return the weightiest features of some rows, and what is said of them.
 
-    features: Indices
-    contributions: Array
-    deviations: Array
-    foretold: Array
-    total: Array
-
-    @classmethod
-    def among(
-        cls, contributions: Array, deviations: Array, foretold: Array, columns: Indices, top: int
-    ) -> Reasons:
-        """Keep the weightiest features of each row.
-
-        Parameters
-        ----------
-        contributions, deviations : ndarray of shape (m, len(columns))
-            How much each column counts against each row, nonnegative, and how far out it is.
-        foretold : ndarray of shape (m, len(columns))
-            What the others foretell of it; NaN where nothing does.
-        columns : ndarray of int
-            The features that the columns are.
-        top : int
-        """
-        # Equal contributions in the order of the features, whatever the sort does with ties.
-        ranked = np.argsort(-contributions, axis=1, kind="stable")[:, :top]
-        return cls(
-            columns[ranked],
-            np.take_along_axis(contributions, ranked, axis=1),
-            np.take_along_axis(deviations, ranked, axis=1),
-            np.take_along_axis(foretold, ranked, axis=1),
-            contributions.sum(axis=1),
-        )
+    That is how much each counts against its row, how far out it is, what the others foretell of it
+    (NaN where nothing does), and what all features of the row add up to.
+    """
+    counted, away = score.contributions(rows)
+    foretold = np.full(away.shape, np.nan)
+    if not isinstance(score, RowScore):
+        foretold = score.foretold(rows)
+    # Equal contributions in the order of the features, whatever the sort does with ties.
+    ranked = np.argsort(-counted, axis=1, kind="stable")[:, :top]
+    shown = (np.take_along_axis(values, ranked, axis=1) for values in (counted, away, foretold))
+    return score.standardizer.columns[ranked], *shown, counted.sum(axis=1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,13 +13,11 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import get_tags
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from outweigh.estimators.missing import filled
+from outweigh.fit.columns import weighted_quantile
 from outweigh.protocols import Array
 from outweigh.samples import ArrayRows, Rows, SparseRows
 from outweigh.samples.chunked_rows import chunked_rows
 from outweigh.samples.rows import is_dask, is_on_disk
-
-__all__ = ["each_block", "each_row", "open_rows", "rows_to_fit", "sample_weights"]
 
 # Whole numbers beyond it have no neighbours that are not whole: they are no counts.
 _MOST_COPIES = 2.0**52
@@ -89,6 +87,9 @@ def sample_weights(sample_weight: ArrayLike | None, n_samples: int) -> Array:
     if is_dask(sample_weight):
         sample_weight = np.asarray(sample_weight)
     _refuse_masked(sample_weight, "sample_weight")
+    kind = np.asarray(sample_weight).dtype.kind
+    if kind not in "biufO":
+        raise ValueError("sample_weight must hold numbers; got dates, text or complex numbers")
     weights = np.asarray(
         _check_sample_weight(
             sample_weight, np.empty((n_samples, 0)), dtype=np.float64, ensure_non_negative=True
@@ -99,7 +100,9 @@ def sample_weights(sample_weight: ArrayLike | None, n_samples: int) -> Array:
         return weights
     # Divided by the largest first: squares of huge or tiny weights are out of range.
     weights = weights / largest
-    return np.asarray(weights * (weights.sum() / (weights @ weights)))
+    # In the order of their sizes: so no digit depends on the order of the rows.
+    ranked = np.sort(weights)
+    return np.asarray(weights * (ranked.sum() / (ranked @ ranked)))
 
 
 def each_row(
@@ -149,6 +152,48 @@ def each_block(
     return open_rows(estimator, X).map(function)
 
 
+def column_medians(X: Array, sample_weight: Array, names: Sequence[object]) -> Array:
+    """Return the median of what is known of each column.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, d)
+        NaN where a value is missing.
+    sample_weight : ndarray of shape (n,)
+        A whole number counts as that many copies of the row; a row of weight 0 does not count.
+    names : sequence of length d
+        What the columns are called in an error.
+
+    Raises
+    ------
+    ValueError
+        If a column holds no value at all.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> column_medians(np.array([[1.0], [np.nan], [4.0], [2.0], [9.0]]), np.ones(5), ["mass"])
+    array([3.])
+    """
+    medians = np.empty(X.shape[1])
+    for j, column in enumerate(X.T):
+        known = ~np.isnan(column) & (sample_weight > 0)
+        if not known.any():
+            raise ValueError(f"X: column {names[j]!r} holds no value at all; leave it out")
+        values, weight = column[known], sample_weight[known]
+        low, high = (weighted_quantile(side, weight, [0.5])[0] for side in (values, -values))
+        # Between the two in the middle, each halved first: their difference may overflow.
+        medians[j] = low / 2.0 - high / 2.0
+    return medians
+
+
+def filled(X: NDArray[Any], medians: Array | None) -> NDArray[Any]:
+    """Return rows with the medians where values are missing; without medians, as they are."""
+    if medians is None or not np.isnan(X).any():
+        return X
+    return np.where(np.isnan(X), medians.astype(X.dtype), X)
+
+
 def _stand_in(X: Any) -> Any:
     """Return two rows with the columns of data in chunks, for scikit-learn to check those."""
     if is_on_disk(X):
@@ -169,8 +214,8 @@ def _validated(estimator: BaseEstimator, X: Any, **how: Any) -> Any:
         X = X.astype(np.result_type(X, np.float32)).filled(np.nan)
     _refuse_masked(X, "X")
     # Columns of dates alone would be taken for numbers, of a size that depends on the unit of time.
-    if getattr(X, "dtype", np.dtype(float)).kind in "mM":
-        raise ValueError("X holds dates or time spans; turn them into numbers first")
+    if getattr(X, "dtype", np.dtype(float)).kind in "mMV":
+        raise ValueError("X holds dates, time spans or records; turn them into numbers first")
     if hasattr(X, "head"):
         _refuse_cells(X.head(1), missing)
     if missing and hasattr(X, "isna"):
@@ -182,8 +227,10 @@ def _validated(estimator: BaseEstimator, X: Any, **how: Any) -> Any:
         # It looks for values that are not finite by a sum of all, which may overflow.
         with np.errstate(over="ignore", invalid="ignore"):
             return filled(validate_data(estimator, X, **how), medians)
-    except (ValueError, TypeError):
-        _refuse_cells(X, missing)
+    except (ValueError, TypeError) as error:
+        # What is neither number nor text in an array is not a cell of a table.
+        if isinstance(error, ValueError) or not isinstance(X, np.ndarray):
+            _refuse_cells(X, missing)
         raise
 
 
@@ -213,10 +260,13 @@ def _refuse_cells(X: Any, missing: bool) -> None:
 def _columns(X: Any) -> Iterable[tuple[object, Any]]:
     """Return the columns of a pandas or polars DataFrame with their names.
 
-    Of an array with NaN those that have any, by number; none of other data.
+    Of an array by number: of floats those that have NaN, of objects and text all. None of other
+    data.
     """
     if hasattr(X, "iter_columns"):
         return zip(X.columns, X.iter_columns(), strict=True)
+    if isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind in "OSU":
+        return enumerate(X.T)
     if isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind == "f":
         return [(int(j), X[:, j]) for j in np.flatnonzero(np.isnan(X).any(axis=0))]
     return X.items() if hasattr(X, "iloc") and hasattr(X, "columns") else ()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, ClassVar
 
@@ -14,23 +14,15 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from outweigh.estimators.base import RobustEstimator, clipped
-from outweigh.estimators.input import each_block, each_row, open_rows
+from outweigh.estimators.input import each_block, each_row
 from outweigh.estimators.parameters import SPARSE_MEAN, documented
-from outweigh.fit.certificate import Certificate
 from outweigh.fit.readers import count_entries
 from outweigh.fit.result import Fit
 from outweigh.fit.score import EllipticalScore, RowScore
 from outweigh.fit.task import Task
-from outweigh.norms import KyFan, RowwiseLargest
-from outweigh.norms.entrywise import top_k_indices
-from outweigh.objectives import MomentObjective
-from outweigh.optimise import CappedSimplex
 from outweigh.protocols import Array, Indices
-from outweigh.research.moreau import moreau_gradient
 from outweigh.samples import Rows
 from outweigh.samples.rows import Accepted
-
-__all__ = ["MeanEstimator", "RobustMean", "RobustSparseMean"]
 
 # A covariance of more features than this is not kept.
 _MOST_FOR_COVARIANCE = 2000
@@ -40,7 +32,6 @@ class MeanEstimator(RobustEstimator):
     """What both means do with weights; not for direct use."""
 
     location_: Array
-    _pruned: Indices
     _score: RowScore | EllipticalScore
 
     def _task(self, n_samples: int) -> Task:
@@ -56,7 +47,6 @@ class MeanEstimator(RobustEstimator):
             self.location_[standardizer.columns] = answer
         self.scale_ = np.ones(self.location_.size)
         self.scale_[standardizer.columns] = standardizer.scale
-        self._pruned = found.noise.pruned
 
     def _read_out(self, mean: Array, found: Fit) -> Array:
         """Return the estimate on the varying columns from the weighted mean there."""
@@ -66,53 +56,6 @@ class MeanEstimator(RobustEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
-
-    def certify(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> Certificate:
-        """Return the certificate with the gradient of the Moreau envelope, which takes longer.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            The rows the estimator was fitted on.
-        sample_weight : array-like of shape (n_samples,), optional
-            As in `fit`.
-
-        Returns
-        -------
-        Certificate
-            That of the fit where rows are of unknown covariance: no objective was minimised there.
-        """
-        check_is_fitted(self)
-        rows = open_rows(self, X)
-        if rows.shape[0] != self._n_rows:
-            raise ValueError(f"X must hold the {self._n_rows} rows of the fit; got {rows.shape[0]}")
-        given = self._weights_that_count(sample_weight, rows.shape[0])
-        weight = np.ones(rows.shape[0]) if given is None else given
-        searched = self.weights_
-        if self.subsample_ is not None:
-            rows, weight = rows.part(self.subsample_), weight[self.subsample_]
-            searched = self._weights_of_sample
-        if rows.n_passes is not None:
-            # Rows in chunks are checked as they are looked over.
-            rows.overview(np.zeros(rows.shape[1]))
-        if self.certificate_.noise == "elliptical":
-            return self.certificate_
-        standardizer = self._score.standardizer
-        rows, counted = rows.counted(weight)
-        samples = rows.samples(standardizer.view, standardizer.columns.size, standardizer.affine)
-        pruned = self._pruned
-        objective = MomentObjective(
-            samples.without(pruned) if pruned.size else samples, self._norm, True
-        )
-        bound = self.contamination_bound_ + 1e-12 * (pruned.size > 0)
-        domain = CappedSimplex.from_contamination(weight[counted], bound).pruned(pruned)
-        weights = domain.project(searched[counted])
-        return replace(self.certificate_, moreau=moreau_gradient(objective, domain, weights))
-
-    @property
-    def _norm(self) -> KyFan | RowwiseLargest:
-        """The norm that the weights were searched for with."""
-        return KyFan(1)
 
     def reweighted_mean(self, X: ArrayLike) -> Array:
         """Return the mean of the rows of X that are to be trusted, in one pass over them.
@@ -226,7 +169,7 @@ class RobustMean(MeanEstimator):
     {{contamination}}
     {{scale}}
     {{covariance}}
-    {{search_parameters}}
+    {{missing ... verbose}}
 
     Attributes
     ----------
@@ -237,8 +180,8 @@ class RobustMean(MeanEstimator):
         Of the rows under their weights, as an estimate of that of clean rows: consistent for
         Gaussian ones. Not set for more than 2000 features, for data in chunks, or where a variance
         is beyond floating point.
-    {{weights}}
-    {{fitted}}
+    {{weights_ ... subsample_}}
+    {{contamination_ ... feature_names_in_}}
 
     References
     ----------
@@ -326,7 +269,7 @@ class RobustSparseMean(MeanEstimator):
     {{scale}}
         The support is chosen in units of the noise.
     {{covariance}}
-    {{search_parameters}}
+    {{missing ... verbose}}
 
     Attributes
     ----------
@@ -338,8 +281,8 @@ class RobustSparseMean(MeanEstimator):
         The features of the nonzero entries.
     n_nonzero_ : int
         The number of nonzero entries given or found.
-    {{weights}}
-    {{fitted}}
+    {{weights_ ... subsample_}}
+    {{contamination_ ... feature_names_in_}}
 
     References
     ----------
@@ -366,7 +309,6 @@ class RobustSparseMean(MeanEstimator):
 
     support_: Indices = field(init=False)
     n_nonzero_: int = field(init=False)
-    _n_searched: int = field(init=False)
 
     def _task(self, n_samples: int) -> Task:
         if self.n_nonzero == "auto":
@@ -377,10 +319,6 @@ class RobustSparseMean(MeanEstimator):
     def _nonzero(self) -> NDArray[np.bool_]:
         return np.asarray(self.location_ != 0.0)
 
-    @property
-    def _norm(self) -> RowwiseLargest:
-        return RowwiseLargest(self._n_searched)
-
     def _read_out(self, mean: Array, found: Fit) -> Array:
         standardizer = found.noise.standardizer
         z = mean / standardizer.scale
@@ -388,12 +326,11 @@ class RobustSparseMean(MeanEstimator):
             k = count_entries(z, found.problem.n_effective(found.weights))
         else:
             k = min(int(self.n_nonzero), z.size)
-        chosen = top_k_indices(z, k)
+        # Of entries that are equal but for rounding the first.
+        size = np.abs(z) / max(float(np.abs(z).max()), np.finfo(float).tiny)
+        chosen = np.sort(np.argsort(-np.round(size, 9), kind="stable")[:k])
         self.n_nonzero_ = int(chosen.size)
         self.support_ = standardizer.columns[chosen]
-        norm = found.problem.objective.norm
-        assert isinstance(norm, RowwiseLargest)
-        self._n_searched = norm.n_nonzero
         location = np.zeros_like(mean)
         location[chosen] = mean[chosen]
         return location

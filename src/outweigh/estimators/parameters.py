@@ -1,7 +1,8 @@
-"""The parameters of the estimators: what each may be, and what is said of those they share."""
+"""The parameters of the estimators: what each means, what it may be, and how it is documented."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, TypeVar
@@ -17,7 +18,47 @@ Class = TypeVar("Class", bound=type)
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class Parameters:
-    """What a user may set in all four estimators; what each means is said in `_SAID_ONCE`."""
+    """What a user may set in all four estimators.
+
+    Parameters
+    ----------
+    contamination : float in [0, 0.5) or "auto", default="auto"
+        The largest share of rows that may be wrong. "auto" estimates it.
+    scale : {"auto", "mad"}, array of shape (n_features,) or None, default="auto"
+        The noise of each feature. "auto" estimates it robustly, and again with the weights found,
+        so that no answer depends on units; "mad" divides by the median absolute deviation; None
+        never divides: the noise is of size one.
+    covariance : "auto", array of shape (n_features, n_features), fitted estimator or None
+        The covariance of clean rows. "auto", the default, tests whether they are uncorrelated;
+        where they are not, it is found with the weights, from the shape of the cloud that rows
+        form: for tables as they come. None takes the features to be uncorrelated. An array, or an
+        estimator with ``covariance_`` fitted on rows that you trust, is taken for known: the
+        default scale is then its diagonal; with another scale only its correlations are used.
+    missing : {"drop", "median"} or None, default=None
+        What to do with missing values: NaN, masked values, None or ``pandas.NA`` in a DataFrame.
+        None refuses them. "drop" fits without the rows that have any, as if their sample weight
+        were 0; "median" puts the median of the column in their place. Either way new rows are
+        scored with the medians of the fit in place of what is missing. For dense rows in memory.
+    solver : {"polyak", "backtracking", "mirror", "paper"}, default="polyak"
+        "polyak" steps toward the level of clean data, "backtracking" halves steps that fail,
+        "mirror" is entropic mirror descent. "paper" is the algorithm of the paper and nothing
+        else: its constant step on all features of X as it is, to the end of `max_iter`; it needs a
+        `contamination` and `scale=None`.
+    max_iter : int, default=300
+        Evaluations of the objective allowed in a search.
+    subsample : int or None, default=1_000_000
+        The most rows that weights are searched on, at least 10. Of more, a random sample is fitted,
+        all rows are scored with what it taught, and those that the search would have left their
+        weight have equal weight, or one in proportion to `sample_weight`. A given `contamination`
+        is then exceeded by as much as that of a sample may exceed that of all rows. None: all rows,
+        always.
+    random_state : int, RandomState or None, default=None
+        Draws the sample of `subsample`, which is all that is random; None means 0. An error where
+        `subsample` is None.
+    verbose : bool or int, default=False
+        Log each evaluation at level INFO to the logger ``outweigh``. Where no logging is set up it
+        is written to standard error.
+    """
 
     contamination: float | str = "auto"
     scale: str | ArrayLike | None = "auto"
@@ -84,83 +125,31 @@ SEARCH: dict[str, Any] = {
     "tol": [Interval(Real, 0.0, None, closed="neither")],
 }
 
-# What is the same in all four is said once; {name} in a docstring is replaced by it.
-_SAID_ONCE = {
-    "contamination": """\
-contamination : float in [0, 0.5) or "auto", default="auto"
-        The largest share of rows that may be wrong. "auto" estimates it.""",
-    "scale": """\
-scale : {"auto", "mad"}, array of shape (n_features,) or None, default="auto"
-        The noise of each feature. "auto" estimates it robustly, and again with the weights found,
-        so that no answer depends on units; "mad" divides by the median absolute deviation; None
-        never divides: the noise is of size one.""",
-    "covariance": """\
-covariance : "auto", array of shape (n_features, n_features), fitted estimator or None
-        The covariance of clean rows. "auto", the default, tests whether they are uncorrelated;
-        where they are not, it is found with the weights, from the shape of the cloud that rows
-        form: for tables as they come. None takes the features to be uncorrelated. An array, or an
-        estimator with ``covariance_`` fitted on rows that you trust, is taken for known: the
-        default scale is then its diagonal; with another scale only its correlations are used.""",
-    "search_parameters": """\
-missing : {"drop", "median"} or None, default=None
-        What to do with missing values: NaN, masked values, None or ``pandas.NA`` in a DataFrame.
-        None refuses them. "drop" fits without the rows that have any, as if their sample weight
-        were 0; "median" puts the median of the column in their place. Either way new rows are
-        scored with the medians of the fit in place of what is missing. For dense rows in memory.
-    solver : {"polyak", "backtracking", "mirror", "paper"}, default="polyak"
-        "polyak" steps toward the level of clean data, "backtracking" halves steps that fail,
-        "mirror" is entropic mirror descent. "paper" is the algorithm of the paper and nothing
-        else: its constant step on all features of X as it is, to the end of `max_iter`; it needs a
-        `contamination` and `scale=None`.
-    max_iter : int, default=300
-        Evaluations of the objective allowed in a search.
-    subsample : int or None, default=1_000_000
-        The most rows that weights are searched on, at least 10. Of more, a random sample is fitted,
-        all rows are scored with what it taught, and those that the search would have left their
-        weight have equal weight, or one in proportion to `sample_weight`. A given `contamination`
-        is then exceeded by as much as that of a sample may exceed that of all rows. None: all rows,
-        always.
-    random_state : int, RandomState or None, default=None
-        Draws the sample of `subsample`, which is all that is random; None means 0. An error where
-        `subsample` is None.
-    verbose : bool or int, default=False
-        Log each evaluation at level INFO to the logger ``outweigh``. Where no logging is set up it
-        is written to standard error.""",
-    "weights": """\
-weights_ : ndarray of shape (n_samples,)
-        The weight of each row. After a fit of Dask rows on a sample a dask array, chunked like
-        them and not yet computed.
-    subsample_ : ndarray of int or None
-        The rows that weights were searched on; None for all of them.""",
-    "fitted": """\
-contamination_ : float
-        The share of the sample weight removed: total variation of `weights_` from uniform.
-    contamination_bound_ : float
-        The share that could have been removed.
-    scale_ : ndarray of shape (n_features,)
-        The noise that each feature was divided by.
-    objective_, noise_floor_ : float
-        The objective at the weights, and the median level of clean data.
-    certificate_ : Certificate
-        How good the weights are; ``str(est.certificate_)`` is a verdict for a person.
-    n_iter_ : int
-    n_passes_ : int
-        Passes made over data in chunks; only set for such data.
-    trace_ : tuple of Iterate
-    offset_ : float
-        ``predict`` flags rows whose score is below it.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features,)""",
-    "paper": """\
+_PAPER = """\
 Cheng, Diakonikolas, Ge, Gupta, Kane, Soltanolkotabi, "Outlier-Robust Sparse Estimation via
-    Non-Convex Optimization", NeurIPS 2022""",
-}
+    Non-Convex Optimization", NeurIPS 2022"""
+
+# A name, or several, at the indentation of a class, and below it what is said of it.
+_ENTRY = re.compile(r"^    (?P<name>\w+)[\w, ]* : .*(?:\n {8}.*)*", re.MULTILINE)
 
 
 def documented(cls: Class) -> Class:
-    """Fill in the docstring of a class what it shares with others: ``{{name}}`` for each name."""
-    text = cls.__doc__ or ""
-    for name, said in _SAID_ONCE.items():
-        text = text.replace("{{" + name + "}}", said)
-    cls.__doc__ = text
+    """Fill in the docstring of a class what those of its bases say of parameters and attributes.
+
+    ``{{name}}`` stands for the entry of that name, ``{{first ... last}}`` for all entries from one
+    to another, ``{{paper}}`` for the reference.
+    """
+    said = "\n".join(base.__doc__ or "" for base in cls.__mro__[1:])
+    entries = {entry["name"]: entry[0].strip() for entry in _ENTRY.finditer(said)}
+    names = list(entries)
+
+    def filled(wanted: re.Match[str]) -> str:
+        if wanted[1] == "paper":
+            return _PAPER
+        first, _, last = wanted[1].partition(" ... ")
+        chosen = names[names.index(first) : names.index(last or first) + 1]
+        return "\n    ".join(entries[name] for name in chosen)
+
+    if cls.__doc__:
+        cls.__doc__ = re.sub(r"{{(.+?)}}", filled, cls.__doc__)
     return cls

@@ -23,10 +23,9 @@ from outweigh.fit.distances import Distances, DistanceScore, distances_for
 from outweigh.fit.readers import fix_signs, orthonormal
 from outweigh.fit.result import Fit
 from outweigh.fit.task import Task
-from outweigh.protocols import Array, Indices
+from outweigh.objectives import MomentObjective
+from outweigh.protocols import Array, Indices, Samples
 from outweigh.samples import DenseSamples
-
-__all__ = ["ComponentsEstimator", "RobustPCA", "RobustSparsePCA"]
 
 # Squares of what lies beyond would overflow; such rows are outliers by any measure.
 _LARGEST = 1e140
@@ -50,6 +49,7 @@ class ComponentsEstimator(
     n_components_: int
     _units: Array
     _distances: Distances
+    _aside: Array
 
     @abstractmethod
     def _wanted_nonzero(self, n_components: int) -> tuple[int, ...] | None:
@@ -91,17 +91,22 @@ class ComponentsEstimator(
     def _set_answer(self, found: Fit) -> None:
         self._set_components(found)
         self._set_distances(found)
+        self._aside = found.aside
+
+    def _searched_for(self, samples: Samples) -> MomentObjective:
+        aside = self._aside if self._aside.size else None
+        return MomentObjective(samples, self._norm, not self.assume_centered, removed=aside)
 
     def _set_distances(self, found: Fit) -> None:
         """Set the distances of rows, with cut-offs beyond which `predict` flags them.
 
         Rows that were judged by their distances keep those. Others are told by how they look beside
-        the components, whatever their distances; cut-offs are then what clean rows do not exceed.
+        the components; cut-offs are then as far as trusted rows are.
         """
         noise = found.noise
-        standardizer, reach = noise.standardizer, 1.0
+        standardizer = noise.standardizer
         if isinstance(found.score, DistanceScore) and standardizer.whitener is None:
-            columns, reach = standardizer.columns, -self.offset_
+            columns = standardizer.columns
 
             def among_all(vectors: Array) -> Array:
                 spread = np.zeros((self.n_features_in_, *vectors.shape[1:]))
@@ -112,15 +117,16 @@ class ComponentsEstimator(
             origin[columns] = standardizer.restore(np.zeros(columns.size))
             judged = found.score.distances.lifted(among_all)
             self._distances = judged.moved(origin / self._units, noise.level)
+            cutoffs = self._distances.cutoffs * -self.offset_
         else:
-            self._distances = distances_for(
-                noise.rows.samples(partial(_in_units, self._units), self.n_features_in_),
-                found.weights,
-                orthonormal(self.components_.T),
-                not self.assume_centered,
-            )
-        self.score_cutoff_ = self._distances.score_cutoff * reach
-        self.orthogonal_cutoff_ = self._distances.orthogonal_cutoff * reach
+            samples = noise.rows.samples(partial(_in_units, self._units), self.n_features_in_)
+            basis = orthonormal(self.components_.T)
+            centred, trusted = not self.assume_centered, found.scores >= self.offset_
+            self._distances = distances_for(samples, found.weights, basis, centred)
+            both = (self._distances.score(samples), self._distances.orthogonal(samples))
+            farthest = [distances[trusted].max(initial=0.0) for distances in both]
+            cutoffs = np.maximum(self._distances.cutoffs, farthest)
+        self.score_cutoff_, self.orthogonal_cutoff_ = cutoffs.tolist()
 
     def _set_components(self, found: Fit) -> None:
         """Set the components by decreasing variance, and what they explain.
@@ -297,12 +303,13 @@ class ComponentsEstimator(
 def _projected(rows: NDArray[np.floating], mean: Array, components: Array) -> NDArray[np.floating]:
     """Return the scores of rows, in their precision."""
     scores = np.empty((rows.shape[0], components.shape[0]), dtype=rows.dtype)
-    limit = np.finfo(rows.dtype).max
+    # Sums of products with the components stay within floating point.
+    limit = np.finfo(rows.dtype).max / max(float(np.abs(components).sum(axis=1).max()), 1.0)
     # In double precision, a part of the rows at a time: far from zero the difference from the
     # mean would lose its digits in single precision, and a copy of all rows may be too much.
     for start in range(0, rows.shape[0], _ROWS_AT_A_TIME):
         part = slice(start, start + _ROWS_AT_A_TIME)
-        scores[part] = np.clip((rows[part] - mean) @ components.T, -limit, limit)
+        scores[part] = np.clip(rows[part] - mean, -limit, limit) @ components.T
     return scores
 
 
@@ -398,7 +405,7 @@ class RobustPCA(ComponentsEstimator):
         Whether the clean rows have mean zero: M_w instead of S_w, and no mean is subtracted.
     whiten : bool, default=False
         Whether scores are divided by their deviations, as in scikit-learn.
-    {{search_parameters}}
+    {{missing ... verbose}}
 
     Attributes
     ----------
@@ -414,12 +421,13 @@ class RobustPCA(ComponentsEstimator):
         Mean variance of the directions left, as in scikit-learn.
     mean_ : ndarray of shape (n_features,)
         The weighted mean; zero with `assume_centered`.
-    {{weights}}
+    {{weights_ ... subsample_}}
         After a fit on a sample everything else is of these rows alone.
     score_cutoff_, orthogonal_cutoff_ : float
-        See `score_distances`, `orthogonal_distances`. Where the noise is not white `predict` flags
-        the rows beyond either; else what 0.975 of clean rows do not exceed.
-    {{fitted}}
+        See `score_distances`, `orthogonal_distances`. Rows of the fit
+        beyond either are flagged. Within both are all others and, where the noise is white, rows of
+        a group of outliers that overlaps them.
+    {{contamination_ ... feature_names_in_}}
 
     References
     ----------
@@ -511,7 +519,7 @@ class RobustSparsePCA(ComponentsEstimator):
         As in `RobustPCA`; the components beyond it are sparse in the features themselves.
     assume_centered : bool, default=False
         Whether the clean rows have mean zero: M_w instead of S_w, and no mean is subtracted.
-    {{search_parameters}}
+    {{missing ... verbose}}
 
     Attributes
     ----------
@@ -528,12 +536,13 @@ class RobustSparsePCA(ComponentsEstimator):
         Mean variance of the directions left.
     mean_ : ndarray of shape (n_features,)
         The weighted mean; zero with `assume_centered`.
-    {{weights}}
+    {{weights_ ... subsample_}}
         After a fit on a sample everything else is of these rows alone.
     score_cutoff_, orthogonal_cutoff_ : float
-        See `score_distances`, `orthogonal_distances`. Where the noise is not white `predict` flags
-        the rows beyond either; else what 0.975 of clean rows do not exceed.
-    {{fitted}}
+        See `score_distances`, `orthogonal_distances`. Rows of the fit
+        beyond either are flagged. Within both are all others and, where the noise is white, rows of
+        a group of outliers that overlaps them.
+    {{contamination_ ... feature_names_in_}}
 
     References
     ----------

@@ -15,8 +15,6 @@ from outweigh.estimators.input import sample_weights
 from outweigh.protocols import Array, Indices
 from outweigh.samples import Rows
 
-__all__ = ["Subsample", "subsample_of", "trusted"]
-
 logger = logging.getLogger("outweigh")
 
 _DEVIATIONS = 4.0
@@ -61,29 +59,24 @@ def trusted(
 def subsample_of(
     rows: Rows,
     sample_weight: Array | None,
-    size: int | None,
+    size: int,
     random_state: int | np.random.RandomState | None,
-) -> Subsample | None:
-    """Return `size` of the rows of positive weight, all of which are checked; None for few rows.
+) -> Subsample:
+    """Return `size` of the rows of positive weight, of which there are more.
 
     Parameters
     ----------
     rows : Rows
     sample_weight : ndarray of shape (n,), optional
         Nonnegative; one each by default.
-    size : int or None
-        None: all rows are to be used.
+    size : int
     random_state : int, RandomState or None
         None means 0, so that the default is reproducible.
     """
-    if size is None or rows.shape[0] <= size:
-        return None
     counted = None
     if sample_weight is not None and sample_weight.min() == 0.0:
         counted = np.flatnonzero(sample_weight)
     n_counted = rows.shape[0] if counted is None else int(counted.size)
-    if n_counted <= size:
-        return None
     logger.info(
         "X: weights are searched on a random sample of %d of %d rows (subsample)", size, n_counted
     )

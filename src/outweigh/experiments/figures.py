@@ -1,4 +1,4 @@
-"""Figures of summaries, at the width of a journal's column; matplotlib is imported only here.
+"""Figures of summaries, at the width of a journal's column.
 
 Every algorithm has one colour and one marker in all figures. Lines are medians over the trials,
 bands run between the quartiles.
@@ -6,14 +6,13 @@ bands run between the quartiles.
 
 from __future__ import annotations
 
-import io
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from outweigh.displays.canvas import NEEDED_BY, image, styled
 from outweigh.experiments.algorithms import ALGORITHMS, BLACK, VERMILLION, YELLOW, Algorithm
 from outweigh.experiments.metrics import METRICS
 from outweigh.experiments.spec import GUIDES
@@ -23,28 +22,18 @@ from outweigh.libraries import library
 COLUMN = 3.5
 """Width in inches of one column of a two-column journal."""
 
-_STYLE = {
+_PRINT = 300
+"""Dots in an inch."""
+
+# What differs from other pictures: all is smaller.
+_SMALL = {
     "font.size": 8.0,
-    "font.family": "sans-serif",
-    "mathtext.fontset": "dejavusans",
     "axes.titlesize": 8.5,
-    "axes.labelsize": 8.0,
-    "axes.linewidth": 0.6,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
     "xtick.labelsize": 7.0,
     "ytick.labelsize": 7.0,
-    "xtick.major.width": 0.6,
-    "ytick.major.width": 0.6,
-    "xtick.minor.width": 0.4,
-    "ytick.minor.width": 0.4,
     "legend.fontsize": 6.8,
-    "legend.frameon": False,
     "lines.linewidth": 1.1,
     "lines.markersize": 4.0,
-    "svg.hashsalt": "outweigh",
-    "figure.facecolor": "white",
-    "savefig.facecolor": "white",
 }
 
 _DIMENSIONS = {
@@ -56,13 +45,6 @@ _DIMENSIONS = {
 """What figures call a dimension, and its symbol."""
 
 
-# Without dates and versions, so that the same records give the same bytes.
-_FORMATS: dict[str, dict[str, Any]] = {
-    "png": {"dpi": 300, "metadata": {"Software": None}},
-    "svg": {"metadata": {"Date": None, "Creator": None}},
-}
-
-
 # For errors that span less than so much, the leading digits of the ticks.
 _LOG_TICKS = (
     (4.0, (1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0)),
@@ -71,17 +53,6 @@ _LOG_TICKS = (
     (600.0, (1.0, 3.0)),
     (float("inf"), (1.0,)),
 )
-
-
-@dataclass(frozen=True)
-class DemoRow:
-    """One algorithm of the demonstration: who, how far off, and in what time."""
-
-    algorithm: Algorithm
-    error: float
-    seconds: float
-    n_flagged: int | None
-    n_right: int | None
 
 
 def panel(summary: Summary) -> dict[str, bytes]:
@@ -96,10 +67,10 @@ def panel(summary: Summary) -> dict[str, bytes]:
     dict
         The bytes of the figure under "png" and "svg".
     """
-    matplotlib = _matplotlib()
+    figures = library("matplotlib.figure", NEEDED_BY)
     experiment = summary.experiment
-    with matplotlib.rc_context(_STYLE):
-        figure = matplotlib.figure.Figure(figsize=(COLUMN, 3.0), layout="constrained")
+    with styled(**_SMALL):
+        figure = figures.Figure(figsize=(COLUMN, 3.0), layout="constrained")
         axes = figure.subplots()
         for name in experiment.algorithms:
             _draw_curve(axes, summary, ALGORITHMS[name])
@@ -110,24 +81,24 @@ def panel(summary: Summary) -> dict[str, bytes]:
         axes.set_title(f"{experiment.title}\n{_setting(summary)}", loc="left", linespacing=1.5)
         if axes.get_legend_handles_labels()[0]:
             figure.legend(loc="outside lower center", ncols=2, columnspacing=1.4, handlelength=2.4)
-        return {kind: _image(figure, kind) for kind in _FORMATS}
+        return {kind: image(figure, kind, _PRINT) for kind in ("png", "svg")}
 
 
 def demonstration(
-    rows: Sequence[DemoRow],
+    errors: Mapping[str, float],
     weights: npt.NDArray[np.float64],
     inliers: npt.NDArray[np.bool_],
     title: str,
 ) -> bytes:
-    """Draw the errors of all algorithms beside the weights that ours gave to the rows; PNG."""
-    matplotlib = _matplotlib()
-    with matplotlib.rc_context(_STYLE):
-        figure = matplotlib.figure.Figure(figsize=(2 * COLUMN, 2.9), layout="constrained")
+    """Draw the error of each algorithm, by name, beside the weights that ours gave; PNG."""
+    figures = library("matplotlib.figure", NEEDED_BY)
+    with styled(**_SMALL):
+        figure = figures.Figure(figsize=(2 * COLUMN, 2.9), layout="constrained")
         left, right = figure.subplots(1, 2, width_ratios=(1.25, 1.0))
         figure.suptitle(title, fontsize=9.0, x=0.01, ha="left")
-        _draw_errors(left, rows)
+        _draw_errors(left, errors)
         _draw_weights(right, weights, inliers)
-        return _image(figure, "png")
+        return image(figure, "png", _PRINT)
 
 
 def _draw_curve(axes: Any, summary: Summary, algorithm: Algorithm) -> None:
@@ -212,26 +183,22 @@ def _axis_name(parameter: str) -> str:
     return f"{name} ${symbol}$"
 
 
-def _draw_errors(axes: Any, rows: Sequence[DemoRow]) -> None:
-    ordered = sorted(rows, key=lambda row: -row.error)
-    for height, row in enumerate(ordered):
-        axes.plot([0, row.error], [height, height], color=row.algorithm.colour, linewidth=1.0)
-        axes.plot(
-            row.error,
-            height,
-            color=row.algorithm.colour,
-            marker="o" if row.algorithm.marker == "None" else row.algorithm.marker,
-            markersize=6.5 if row.algorithm.ours else 5.0,
-        )
+def _draw_errors(axes: Any, errors: Mapping[str, float]) -> None:
+    ordered = [ALGORITHMS[name] for name in sorted(errors, key=errors.__getitem__, reverse=True)]
+    for height, algorithm in enumerate(ordered):
+        error, colour = errors[algorithm.name], algorithm.colour
+        marker = "o" if algorithm.marker == "None" else algorithm.marker
+        axes.plot([0, error], [height, height], color=colour, linewidth=1.0)
+        axes.plot(error, height, marker, color=colour, markersize=6.5 if algorithm.ours else 5.0)
         axes.annotate(
-            f"{row.error:.3f}", (row.error, height), (5, 0), textcoords="offset points", va="center"
+            f"{error:.3f}", (error, height), (5, 0), textcoords="offset points", va="center"
         )
-    axes.set_yticks(range(len(ordered)), [row.algorithm.label for row in ordered])
-    for label, row in zip(axes.get_yticklabels(), ordered, strict=True):
-        label.set_fontweight("bold" if row.algorithm.ours else "normal")
+    axes.set_yticks(range(len(ordered)), [algorithm.label for algorithm in ordered])
+    for label, algorithm in zip(axes.get_yticklabels(), ordered, strict=True):
+        label.set_fontweight("bold" if algorithm.ours else "normal")
     axes.tick_params(axis="y", length=0)
     axes.spines["left"].set_visible(False)
-    axes.set_xlim(0, 1.2 * max(row.error for row in rows))
+    axes.set_xlim(0, 1.2 * max(errors.values()))
     axes.set_xlabel("Error of the estimated mean (smaller is better)")
 
 
@@ -250,15 +217,3 @@ def _draw_weights(
     axes.set_xlabel("Weight given to a row (1 = average)")
     axes.set_ylabel("Rows")
     axes.legend(loc="upper center")
-
-
-def _image(figure: Any, kind: str) -> bytes:
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format=kind, **_FORMATS[kind])
-    return buffer.getvalue()
-
-
-def _matplotlib() -> Any:
-    """Import matplotlib. No window, no change of the user's backend."""
-    library("matplotlib.figure", "figures need")
-    return library("matplotlib", "figures need")

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 import numpy as np
-import numpy.typing as npt
 from scipy.linalg import orth
 
-FloatArray = npt.NDArray[np.float64]
+from outweigh.protocols import Array
 
 
 @dataclass(frozen=True)
@@ -30,10 +29,10 @@ class Metric:
     name: str
     task: str
     label: str
-    distance: Callable[[FloatArray, FloatArray], float]
+    distance: Callable[[Array, Array], float]
 
 
-def l2(estimate: FloatArray, truth: FloatArray) -> float:
+def l2(estimate: Array, truth: Array) -> float:
     """Euclidean distance of two vectors.
 
     Examples
@@ -44,7 +43,7 @@ def l2(estimate: FloatArray, truth: FloatArray) -> float:
     return float(np.linalg.norm(estimate - truth))
 
 
-def largest_entry(estimate: FloatArray, truth: FloatArray) -> float:
+def largest_entry(estimate: Array, truth: Array) -> float:
     """Largest error of an entry.
 
     Examples
@@ -55,7 +54,7 @@ def largest_entry(estimate: FloatArray, truth: FloatArray) -> float:
     return float(np.max(np.abs(estimate - truth)))
 
 
-def projector(estimate: FloatArray, truth: FloatArray) -> float:
+def projector(estimate: Array, truth: Array) -> float:
     """Frobenius distance of the projections onto the spans of the rows, ||UU' - VV'||_F.
 
     For unit vectors u and v it is sqrt(2 (1 - (u'v)^2)): 0 when they agree up to sign, sqrt(2)

@@ -10,8 +10,6 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["DECOMPRESSED", "TooLarge", "array_in", "check_members", "read_at_most", "read_member"]
-
 DECOMPRESSED = "what it holds when decompressed"
 
 _AT_A_TIME = 2**20

@@ -8,11 +8,10 @@ import io
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from typing import NamedTuple
 
-from outweigh.files.table import DataError, is_number, listed
-
-__all__ = ["HEAD", "Dialect", "encoding_of", "read_header", "recognise"]
+from outweigh.files.table import DataError, Wanted, is_number, listed
 
 HEAD = 2**20
 """Bytes from the beginning of a file that tell how it is written."""
@@ -78,56 +77,64 @@ def encoding_of(blocks: Iterable[bytes], given: str | None) -> str:
     return "utf-8-sig"
 
 
-def recognise(head: str, source: str, delimiter: str | None, decimal: str | None) -> Dialect:
+def recognise(head: bytes, encoding: str, source: str, wanted: Wanted) -> Dialect:
     r"""Return how a text file is written, from its beginning.
 
     Parameters
     ----------
-    head : str
+    head : bytes
+    encoding : str
+        As `encoding_of` finds it.
     source : str
         Its name.
-    delimiter, decimal : str or None
-        What is known.
+    wanted : Wanted
+        Its delimiter and decimal are known, where they are not None.
 
     Examples
     --------
-    >>> dialect = recognise("mass;length\ng;cm\n1,5;2,5\n1,7;2,6\n", "data.csv", None, None)
+    >>> head = b"mass;length\ng;cm\n1,5;2,5\n1,7;2,6\n"
+    >>> dialect = recognise(head, "utf-8", "data.csv", Wanted())
     >>> dialect.separator, dialect.decimal, dialect.units
     (';', ',', 1)
     """
-    recognised = []
+    text, recognised = codecs.getincrementaldecoder(encoding)().decode(head), []
+    if "\0" in text:
+        raise DataError(f"{source}: is not a text file: it holds bytes of value zero")
+    # The last line may have been cut.
+    text = text[: text.rfind("\n") + 1] or text
     usual = "\t" if source.lower().endswith((".tsv", ".tab")) else ","
-    separator = delimiter or _separator(head, usual)
-    lines = list(_lines(head, separator))
+    separator = wanted.delimiter or _separator(text, usual)
+    lines = list(_lines(io.StringIO(text, newline=""), separator))
+    decimal = wanted.decimal
     if decimal is None:
         decimal = "," if _decimal_commas([cells for _, cells in lines[1:]], separator) else "."
         if decimal == ",":
             recognised.append("numbers are read with decimal commas (--decimal . says otherwise)")
-    if delimiter is None and separator != usual:
+    if wanted.delimiter is None and separator != usual:
         called = _SEPARATORS[separator]
         recognised.insert(0, f"cells are separated by {called} (--delimiter says otherwise)")
     units = _units(lines, decimal)
     if units is not None:
         line, words = units
-        few = ", ".join(words[:4]) + (", ..." if len(words) > 4 else "")
+        few = listed(words, most=4)
         recognised.append(f"the line below the header is no row: it holds units ({few})")
     return Dialect(separator, decimal, None if units is None else line, recognised)
 
 
-def _lines(text: str, separator: str, most: int | None = None) -> Iterator[tuple[int, list[str]]]:
+def _lines(lines: Iterable[str], separator: str) -> Iterator[tuple[int, list[str]]]:
     """Yield the cells of lines that are not empty, with the number of the line, from 0."""
-    rows = csv.reader(io.StringIO(text, newline=""), delimiter=separator)
+    rows = csv.reader(lines, delimiter=separator)
     for cells in rows:
         if len(cells) > 1 or "".join(cells).strip():
             yield rows.line_num - 1, cells
-            most = None if most is None else most - 1
-            if most == 0:
-                return
 
 
-def _separator(head: str, usual: str) -> str:
+def _separator(text: str, usual: str) -> str:
     """Return what splits the header and the rows below it into equally many cells."""
-    widths = {mark: [len(cells) for _, cells in _lines(head, mark, 20)] for mark in _SEPARATORS}
+    widths = {}
+    for mark in _SEPARATORS:
+        first = islice(_lines(io.StringIO(text, newline=""), mark), 20)
+        widths[mark] = [len(cells) for _, cells in first]
     for mark, found in widths.items():
         if found and found[0] > 1 and len(set(found)) == 1:
             return mark
@@ -175,8 +182,7 @@ def read_header(lines: Iterable[str], source: str, separator: str) -> list[str]:
         Of the file, from its beginning.
     source, separator : str
     """
-    rows = csv.reader(lines, delimiter=separator)
-    filled = (cells for cells in rows if len(cells) > 1 or "".join(cells).strip())
+    filled = (cells for _, cells in _lines(lines, separator))
     header, first = next(filled, []), next(filled, [])
     if not header:
         raise DataError(f"{source}: the file is empty")
@@ -188,7 +194,7 @@ def read_header(lines: Iterable[str], source: str, separator: str) -> list[str]:
                     f"{source}: one column only; the cells seem to be separated by {called}: "
                     f"use --delimiter {shown}"
                 )
-    twice = [column for column, count in Counter(header).items() if count > 1]
+    twice = [repr(column) for column, count in Counter(header).items() if count > 1]
     if twice:
         raise DataError(f"{source}: more than one column is called {listed(twice)}; rename them")
     if len(header) > 1 and all(is_number(cell) for cell in header):

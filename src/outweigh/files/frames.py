@@ -14,8 +14,6 @@ from outweigh.protocols import Array
 if TYPE_CHECKING:
     from outweigh.estimators.explanation import Explanation
 
-__all__ = ["explanation_frame", "inert", "named_frame", "rows_frame"]
-
 # What a cell of a spreadsheet begins with that is not text or a number.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 

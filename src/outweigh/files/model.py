@@ -41,45 +41,48 @@ from outweigh.files.writing import write_file
 from outweigh.fit.certificate import Certificate, Moreau
 from outweigh.fit.distances import Apart, Distances, DistanceScore
 from outweigh.fit.elliptical import Cloud
+from outweigh.fit.law import Learned, Student
 from outweigh.fit.marginals import Marginals
 from outweigh.fit.noise import Standardizer
 from outweigh.fit.posterior import Group
+from outweigh.fit.reach import Reach
 from outweigh.fit.scatter import Scatter
 from outweigh.fit.score import EllipticalScore, RowScore
 from outweigh.forms import Form
 from outweigh.libraries import version_of
+from outweigh.norms import KyFan, LargestEntries, RowwiseLargest
 from outweigh.norms.floor import NoiseFloor
 from outweigh.optimise.descent import Iterate
 from outweigh.protocols import Status
 
-__all__ = ["ModelFileError", "load_model", "save_model"]
-
-FORMAT, SCHEMA = "outweigh model", 4
+FORMAT, SCHEMA = "outweigh model", 5
 
 # All that a file holds of a fit: by the name of each attribute the axes of an array (n rows, s rows
-# of the sample, d features, k components, m nonzero entries, p pruned rows, i incomplete rows),
-# which must agree with each other, or "" for what is not an array. A change here is a change of
-# SCHEMA.
+# of the sample, d features, k components, m nonzero entries, p pruned rows, i incomplete rows, v
+# columns that vary, a directions set aside), which must agree with each other, or "" for what is
+# not an array. A change here is a change of SCHEMA.
 _FIT = """
     n_features_in_: _n_rows: scale_:d subsample_:s _weights_of_sample:s _allowance: certificate_:
     contamination_: contamination_bound_: objective_: noise_floor_: n_iter_: trace_: offset_:
-    _trusted_from: _medians:d _incomplete:i"""
-_MEAN = _FIT + " location_:d _score: _pruned:p"
+    _trusted_from: _medians:d _incomplete:i _score: _norm: _pruned:p"""
+_MEAN = _FIT + " location_:d"
 _PCA = f"""{_FIT} mean_:d components_:kd explained_variance_:k explained_variance_ratio_:k
-    n_components_: _units:d singular_values_:k noise_variance_: _score: _distances:
+    n_components_: _units:d singular_values_:k noise_variance_: _distances: _aside:va
     score_cutoff_: orthogonal_cutoff_:"""
 _STATE: dict[type[RobustEstimator], str] = {
     RobustMean: _MEAN,
-    RobustSparseMean: f"{_MEAN} support_:m n_nonzero_: _n_searched:",
+    RobustSparseMean: f"{_MEAN} support_:m n_nonzero_:",
     RobustPCA: _PCA,
     RobustSparsePCA: _PCA,
 }
 # Not every fit has these: data without names, in memory, weights that are lazy.
 _OPTIONAL = "feature_names_in_:d n_passes_: weights_:n covariance_:dd"
 RECORDS: tuple[Any, ...] = (
-    *(Certificate, Moreau, NoiseFloor, Iterate, Group, Form),
+    *(Certificate, Moreau, NoiseFloor, Iterate, Form),
+    *(KyFan, LargestEntries, RowwiseLargest),
+    *(Group, Student, Learned),
     *(RowScore, DistanceScore, Distances, Apart, Standardizer),
-    *(EllipticalScore, Cloud, Marginals, Scatter),
+    *(EllipticalScore, Cloud, Marginals, Scatter, Reach),
 )
 
 

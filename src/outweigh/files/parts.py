@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import codecs
 import glob
 import logging
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from pathlib import Path
@@ -30,8 +29,6 @@ from outweigh.files.table import (
     table_from,
 )
 from outweigh.libraries import library
-
-__all__ = ["on_scheduler", "open_table", "said_by_dask"]
 
 logger = logging.getLogger("outweigh")
 
@@ -99,19 +96,7 @@ def _told_of_tasks(interval: float = 1.0) -> AbstractContextManager[object]:
     return callback
 
 
-def open_table(
-    source: str,
-    *,
-    columns: Sequence[str] | None = None,
-    id_column: str | None = None,
-    missing: str | None = None,
-    delimiter: str | None = None,
-    decimal: str | None = None,
-    encoding: str | None = None,
-    exclude: Sequence[str] = (),
-    na: Sequence[str] = (),
-    min_rows: int = 2,
-) -> Table:
+def open_table(source: str, **options: Any) -> Table:
     """Open files as one table whose values are a Dask array, chunked along the rows.
 
     Parameters
@@ -119,7 +104,7 @@ def open_table(
     source : str
         CSV, TSV or Parquet files, also many (``part-*.parquet``) and remote (``s3://...``); a
         ``.npy`` file; a ``.zarr`` folder; or ``file.h5::dataset``.
-    columns, id_column, missing, delimiter, decimal, encoding, exclude, na, min_rows
+    **options
         As in `read_table`. How text is written is recognised from the beginning of the first file.
 
     Returns
@@ -128,7 +113,7 @@ def open_table(
         The names of the rows are in memory, the values are not.
     """
     path = source.partition("::")[0]
-    wanted = Wanted(columns, id_column, missing, min_rows, exclude, na)
+    wanted = Wanted(**options)
     if source == "-":
         raise DataError(
             "-: standard input cannot be read in parts; name a file, or leave --scheduler out"
@@ -137,10 +122,10 @@ def open_table(
         raise DataError(f"{source}: no such file")
     try:
         if "::" in source or source.rstrip("/").endswith((".npy", ".zarr")):
+            wanted.refuse_writing(source)
             found = _from_array(_array(source))
         else:
-            text = {"delimiter": delimiter, "decimal": decimal, "encoding": encoding}
-            found = _from_frame(*_frame(source, wanted, text))
+            found = _from_frame(*_frame(source, wanted))
         return table_from(found, source, wanted)
     except DataError:
         raise
@@ -214,7 +199,7 @@ def _hdf5(source: str) -> tuple[Any, np.dtype[Any], Callable[[int, int], NDArray
         if found is None:
             raise DataError(f"{source}: {name} has no dataset called {dataset!r}")
         if not isinstance(found, h5py.Dataset):
-            inside = list(found) if hasattr(found, "keys") else []
+            inside = [repr(name) for name in found] if hasattr(found, "keys") else []
             group = f" but a group of {listed(inside)}" if inside else ""
             raise DataError(f"{source}: is not a dataset{group}")
         # A dataset that holds nothing has no shape at all.
@@ -255,15 +240,16 @@ def _from_frame(frame: Any, recognised: list[str]) -> Found:
     )
 
 
-def _frame(source: str, wanted: Wanted, text: dict[str, str | None]) -> tuple[Any, list[str]]:
+def _frame(source: str, wanted: Wanted) -> tuple[Any, list[str]]:
     """Return the files as one frame of Dask, and what was recognised of them."""
     dd = library("dask.dataframe", _NEEDS)
     name = source.lower().rstrip("/")
     try:
         if name.endswith((".parquet", ".pq")) or Path(source).is_dir():
+            wanted.refuse_writing(source)
             library("pyarrow", f"{source}: reading Parquet files needs")
             return dd.read_parquet(source), []
-        options, recognised = _written(source, **text)
+        options, recognised = _written(source, wanted)
         options["na_values"] = wanted.words
         if name.endswith((".gz", ".bz2", ".xz", ".zst")):
             # A compressed file cannot be entered in the middle.
@@ -277,9 +263,7 @@ def _frame(source: str, wanted: Wanted, text: dict[str, str | None]) -> tuple[An
         raise DataError(f"{source}: cannot be opened by Dask: {one_line(error)}") from error
 
 
-def _written(
-    source: str, delimiter: str | None, decimal: str | None, encoding: str | None
-) -> tuple[dict[str, Any], list[str]]:
+def _written(source: str, wanted: Wanted) -> tuple[dict[str, Any], list[str]]:
     """Return how the files are written, for pandas, and what was recognised; check their headers.
 
     The names are looked at as they are written: pandas would make them differ.
@@ -287,14 +271,13 @@ def _written(
     opened = partial(library("fsspec", _NEEDS).open_files, source, compression="infer")
     with opened(mode="rb")[0] as first:
         head = first.read(HEAD)
-    encoding = encoding_of([head], encoding)
+    encoding = encoding_of([head], wanted.encoding)
     if encoding.startswith("utf-16"):
         raise DataError(
             f"{source}: text in {encoding} cannot be read in parts; convert it to UTF-8 first, or "
             "leave --scheduler out"
         )
-    text = codecs.getincrementaldecoder(encoding)().decode(head)
-    dialect = recognise(text[: text.rfind("\n") + 1] or text, source, delimiter, decimal)
+    dialect = recognise(head, encoding, source, wanted)
     if dialect.units is not None:
         raise DataError(
             f"{source}: {dialect.recognised[-1]}, and cannot be left out in parts; remove it "

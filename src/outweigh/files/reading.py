@@ -6,7 +6,6 @@ Nothing is unpickled, whatever a file claims to be.
 from __future__ import annotations
 
 import bz2
-import codecs
 import csv
 import gzip
 import io
@@ -14,6 +13,7 @@ import lzma
 import sys
 import zipfile
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -43,11 +43,13 @@ from outweigh.files.table import (
 )
 from outweigh.libraries import library
 
-__all__ = ["MAX_GIGABYTES", "read_table"]
-
 MAX_GIGABYTES = 4.0
 """Files that hold more than this are refused unless more is allowed."""
 
+BINARY = (".npy", ".npz", ".parquet", ".pq")
+"""How names of files end that hold no text."""
+
+_ROWS_AT_A_TIME = 4096
 _KINDS = {b"PAR1": "parquet", b"\x93NUMPY": "npy", b"PK\x03\x04": "npz"}
 _DECOMPRESSED: dict[bytes, Any] = {
     b"\x1f\x8b": gzip.open,
@@ -58,18 +60,7 @@ _DECOMPRESSED: dict[bytes, Any] = {
 
 
 def read_table(
-    source: str | Path,
-    *,
-    columns: Sequence[str] | None = None,
-    id_column: str | None = None,
-    missing: str | None = None,
-    delimiter: str | None = None,
-    decimal: str | None = None,
-    encoding: str | None = None,
-    exclude: Sequence[str] = (),
-    na: Sequence[str] = (),
-    max_gigabytes: float = MAX_GIGABYTES,
-    min_rows: int = 2,
+    source: str | Path, *, max_gigabytes: float = MAX_GIGABYTES, **options: Any
 ) -> Table:
     r"""Read the numeric columns of a CSV, TSV, Parquet, .npy or .npz file, or of standard input.
 
@@ -78,29 +69,10 @@ def read_table(
     source : str or Path
         A file, or "-" for standard input. Its kind, and whether it is compressed, is recognised by
         its first bytes.
-    columns : sequence of str, optional
-        The columns to use; all numeric ones by default. Patterns such as "gene_*" are names of all
-        columns that match.
-    id_column : str, optional
-        The column that names the rows. By default a first column of distinct values is taken that
-        is called id or index, or whose values are all words.
-    missing : {"drop", "median"} or None, default=None
-        None refuses rows with missing or infinite values, "drop" leaves them out, "median" returns
-        them with NaN, for an estimator with this parameter to fill in.
-    delimiter : str, optional
-        Between the cells of a text file; a tab, semicolon, bar or comma is recognised.
-    decimal : {".", ","}, optional
-        In the numbers of a text file; recognised by default.
-    encoding : str, optional
-        Of a text file; UTF-8 and UTF-16 are recognised, and what is neither is read as Latin-1.
-    exclude : sequence of str, default=()
-        Columns, or patterns of columns, not to use.
-    na : sequence of str, default=()
-        What else stands for a missing value, such as "ERR" or "-999".
     max_gigabytes : float, default=4.0
         Files that hold more, also when decompressed, are refused.
-    min_rows : int, default=2
-        Fewer usable rows are refused.
+    **options
+        Which columns and rows, and how the file is written: the fields of `table.Wanted`.
 
     Returns
     -------
@@ -122,15 +94,17 @@ def read_table(
     (['mass'], ['a', 'b'], [('note', "text, such as 'good'")])
     """
     name, limit = str(source), max_gigabytes * 1e9
-    wanted = Wanted(columns, id_column, missing, min_rows, exclude, na)
+    wanted = Wanted(**options)
     kind = "a table"
     try:
         with _opened(name, limit) as file:
             kind = _kind(file, name)
+            if kind != "text":
+                wanted.refuse_writing(name)
             if kind == "text":
-                found = _text(file, name, wanted.words, delimiter, decimal, encoding)
+                found = _text(file, name, wanted)
             elif kind == "parquet":
-                found = _parquet(file, name, wanted)
+                found = _parquet(file, name, limit, wanted)
             elif kind == "npy":
                 found = _in_columns(array_in(read_at_most(file, limit, "the array")), name)
             else:
@@ -179,7 +153,7 @@ def _kind(file: BinaryIO, name: str) -> str:
     start = _start(file)
     kind = next((kind for mark, kind in _KINDS.items() if start.startswith(mark)), "text")
     suffix = Path(name).suffix.lower()
-    if kind == "text" and suffix in (".npy", ".npz", ".parquet", ".pq"):
+    if kind == "text" and suffix in BINARY:
         raise DataError(f"{name}: is not a {suffix} file")
     return kind
 
@@ -210,39 +184,35 @@ def _in_columns(array: NDArray[Any], name: str) -> Found:
     return _in_memory(_pandas().DataFrame(array, columns=names))
 
 
-def _parquet(file: BinaryIO, name: str, wanted: Wanted) -> Found:
+def _parquet(file: BinaryIO, name: str, limit: float, wanted: Wanted) -> Found:
     pandas = _pandas()
     parquet = library("pyarrow.parquet", f"{name}: reading Parquet files needs")
     columns = None
     if wanted.columns is not None:
         known = parquet.read_schema(file).names
         file.seek(0)
-        every = wanted._replace(columns=[*wanted.columns, *wanted.exclude], exclude=())
+        every = replace(wanted, columns=[*wanted.columns, *wanted.exclude], exclude=())
         # The first may name the rows.
         named = {*wanted_columns(name, every, known), wanted.id_column, *ID_NAMES, *known[:1]}
         columns = [column for column in known if column in named]
+    # What a value that is repeated takes is not in its sizes: some rows at a time, it is counted.
+    held = 0
+    for batch in parquet.ParquetFile(file).iter_batches(_ROWS_AT_A_TIME, columns=columns):
+        held += batch.nbytes
+        if held > limit:
+            raise TooLarge(DECOMPRESSED)
+    file.seek(0)
     frame = pandas.read_parquet(file, columns=columns)
     frame.columns = [str(column) for column in frame.columns]
     named_rows = not isinstance(frame.index, pandas.RangeIndex)
     return _in_memory(frame, [str(label) for label in frame.index] if named_rows else None)
 
 
-def _text(
-    file: BinaryIO,
-    name: str,
-    words: list[str],
-    delimiter: str | None,
-    decimal: str | None,
-    encoding: str | None,
-) -> Found:
+def _text(file: BinaryIO, name: str, wanted: Wanted) -> Found:
     pandas = _pandas()
-    found = encoding_of(iter(partial(file.read, HEAD), b""), encoding)
+    found = encoding_of(iter(partial(file.read, HEAD), b""), wanted.encoding)
     file.seek(0)
-    head = codecs.getincrementaldecoder(found)().decode(file.read(HEAD))
-    if "\0" in head:
-        raise DataError(f"{name}: is not a text file: it holds bytes of value zero")
-    # The last line may have been cut.
-    dialect = recognise(head[: head.rfind("\n") + 1] or head, name, delimiter, decimal)
+    dialect = recognise(file.read(HEAD), found, name, wanted)
     file.seek(0)
     try:
         header = _header(file, name, dialect.separator, found)
@@ -251,7 +221,7 @@ def _text(
             sep=dialect.separator,
             decimal=dialect.decimal,
             encoding=found,
-            na_values=words,
+            na_values=wanted.words,
             skiprows=None if dialect.units is None else [dialect.units],
             low_memory=False,
             index_col=False,
@@ -264,7 +234,9 @@ def _text(
     frame.columns = header
     if frame.empty:
         raise DataError(f"{name}: has a header and no rows")
-    said = [] if encoding or found == "utf-8-sig" else [f"text is read as {found} (--encoding)"]
+    said = (
+        [] if wanted.encoding or found == "utf-8-sig" else [f"text is read as {found} (--encoding)"]
+    )
     return _in_memory(frame, recognised=said + dialect.recognised)
 
 

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,20 +70,59 @@ class Table:
         return not isinstance(self.values, np.ndarray)
 
 
-class Wanted(NamedTuple):
-    """What of a file is asked for; see `read_table`."""
+@dataclass(frozen=True, kw_only=True)
+class Wanted:
+    """What of a file is asked for, and how it is written, where that is not to be recognised.
 
-    columns: Sequence[str] | None
-    id_column: str | None
-    missing: str | None
-    min_rows: int
+    Parameters
+    ----------
+    columns : sequence of str, optional
+        The columns to use; all numeric ones by default. Patterns such as "gene_*" are names of all
+        columns that match.
+    id_column : str, optional
+        The column that names the rows. By default a first column of distinct values is taken that
+        is called id or index, or whose values are all words.
+    missing : {"drop", "median"} or None, default=None
+        None refuses rows with missing or infinite values, "drop" leaves them out, "median" returns
+        them with NaN, for an estimator with this parameter to fill in.
+    delimiter : str, optional
+        Between the cells of a text file; a tab, semicolon, bar or comma is recognised.
+    decimal : {".", ","}, optional
+        In the numbers of a text file; recognised by default.
+    encoding : str, optional
+        Of a text file; UTF-8 and UTF-16 are recognised, and what is neither is read as Latin-1.
+    exclude : sequence of str, default=()
+        Columns, or patterns of columns, not to use.
+    na : sequence of str, default=()
+        What else stands for a missing value, such as "ERR" or "-999".
+    min_rows : int, default=2
+        Fewer usable rows are refused.
+    """
+
+    columns: Sequence[str] | None = None
+    id_column: str | None = None
+    missing: str | None = None
+    delimiter: str | None = None
+    decimal: str | None = None
+    encoding: str | None = None
     exclude: Sequence[str] = ()
     na: Sequence[str] = ()
+    min_rows: int = 2
 
     @property
     def words(self) -> list[str]:
         """What stands for a missing value and is no number."""
         return [word for word in self.na if not is_number(word)]
+
+    def refuse_writing(self, source: str) -> None:
+        """Refuse what is said of how text is written, for a file that holds none."""
+        said = {name: getattr(self, name) for name in ("delimiter", "decimal", "encoding")}
+        for name, value in {**said, "na": ",".join(self.words) or None}.items():
+            if value is not None:
+                raise DataError(
+                    f"{source}: --{name} {value!r} has no effect, as this is not a text file; "
+                    "leave it out"
+                )
 
 
 @dataclass(frozen=True)
@@ -212,15 +251,14 @@ def _numeric(
         if column in named:
             raise DataError(f"{source}: column {column!r} cannot be used: it holds {reason}")
     if not chosen:
-        held = ", ".join(f"{column!r} ({reason})" for column, reason in dropped[:NAMED])
-        more = ", ..." if len(dropped) > NAMED else ""
-        raise DataError(f"{source}: no numeric column" + (f"; found {held}{more}" if held else ""))
+        held = listed([f"{column!r} ({reason})" for column, reason in dropped])
+        raise DataError(f"{source}: no numeric column" + (f"; found {held}" if held else ""))
     return chosen, dropped
 
 
 def _missing(bad: NDArray[np.bool_], holes: Any, labels: list[str], columns: list[str]) -> str:
     rows = np.flatnonzero(bad)
-    shown = ", ".join(labels[i] for i in rows[:NAMED]) + (", ..." if rows.size > NAMED else "")
+    shown = listed([labels[i] for i in rows[: NAMED + 1]])
     hint = "leave them out with --missing drop, or fill in medians with --missing median"
     shares = np.asarray(holes.mean(axis=0))
     worst = int(np.argmax(shares))
@@ -258,8 +296,8 @@ def wanted_columns(source: str, wanted: Wanted, known: Sequence[str]) -> list[st
     if wanted.id_column and wanted.id_column not in known:
         unknown.append(wanted.id_column)
     if unknown:
-        few = ", ".join(map(repr, known[:8])) + (", ..." if len(known) > 8 else "")
-        raise DataError(f"{source}: no column is called {listed(unknown)}; there are {few}")
+        few, named = listed([*map(repr, known)], most=8), listed([*map(repr, unknown)])
+        raise DataError(f"{source}: no column is called {named}; there are {few}")
     columns = list(known)
     if wanted.columns is not None:
         columns = [column for name in wanted.columns for column in matching(name)]
@@ -267,9 +305,9 @@ def wanted_columns(source: str, wanted: Wanted, known: Sequence[str]) -> list[st
     return [column for column in dict.fromkeys(columns) if column not in excluded]
 
 
-def listed(names: Sequence[str]) -> str:
-    """Return a few names, quoted."""
-    return ", ".join(map(repr, names[:NAMED])) + (", ..." if len(names) > NAMED else "")
+def listed(names: Sequence[str], most: int = NAMED) -> str:
+    """Return the first few names; dots stand for the others."""
+    return ", ".join([*names[:most], "..."] if len(names) > most else names)
 
 
 def one_line(error: BaseException) -> str:

@@ -9,8 +9,6 @@ import stat
 import tempfile
 from pathlib import Path
 
-__all__ = ["check_target", "write_file"]
-
 
 def write_file(path: str | Path, data: str | bytes) -> Path:
     """Write a file so that the old one stays until the new one is complete and on the disk.

@@ -19,6 +19,7 @@ __all__ = ["column_bulks", "robust_scatter", "robust_variance"]
 _MAX_ITER = 300
 _COLUMN_STEPS = 5
 _RTOL = 1e-11
+_TINY = 1e-300
 
 
 def robust_variance(values: Array, sample_weight: Array, tuning: float = TUNING.bulk) -> float:
@@ -98,7 +99,8 @@ def column_bulks(Z: Array, sample_weight: Array, tuning: float) -> tuple[Array, 
     centre, variance = np.zeros(Z.shape[1]), np.ones(Z.shape[1])
     for _ in range(_COLUMN_STEPS):
         near = np.exp(-tuning / 2.0 * (Z - centre) ** 2 / variance) * sample_weight[:, None]
-        total = near.sum(axis=0)
+        # All rows may be far from where the bulk was thought to be.
+        total = np.maximum(near.sum(axis=0), _TINY)
         centre = (near * Z).sum(axis=0) / total
         new = (1.0 + tuning) * (near * (Z - centre) ** 2).sum(axis=0) / total
         variance = np.where(new > 1e-6, new, variance)

@@ -120,25 +120,26 @@ class Certificate:
         return self.objective / self.noise_floor.median if self.noise_floor.median > 0 else 1.0
 
     @property
-    def clean(self) -> bool:
-        """Whether there is a level of clean rows, the objective is at it, and nothing is in doubt.
+    def trust(self) -> str:
+        """How far the answer is to be trusted, in a word, by the first test that says less.
 
-        Over all features, and over those of a sparse answer alone. In doubt are rows kept for want
-        of a larger contamination, groups that only one kind of noise shows, rows of two kinds, and
-        more removed than was to be expected.
+        - "clean": nothing speaks against it.
+        - "look": at the level of clean rows, but look at the rows removed before you go on.
+        - "in doubt": the rows can be read in two ways, or hide what is wrong; decide.
+        - "not clean": wrong rows are left, or what was assumed of the noise does not hold.
+        - "no level": there is nothing to compare with.
         """
-        in_doubt = max(self.spared, self.doubtful, self.divided) > 0.0 or self._surprising
-        at_level = self.objective <= self.noise_floor.clean and self.support_level <= 1.0
-        return self.noise != "other" and at_level and not in_doubt
+        return self._judged[0]
 
     @property
-    def _surprising(self) -> bool:
-        return self.removed > self.expected * (1.0 + 1e-9)
+    def clean(self) -> bool:
+        """Whether nothing speaks against the answer: `trust` is "clean"."""
+        return self.trust == "clean"
 
     @property
     def verdict(self) -> str:
         """One sentence for a person."""
-        said = self._judgement
+        said = self._judged[1]
         if self.factors is not None:
             s, verb = ("", "stands") if self.factors == 1 else ("s", "stand")
             # Noise that is not white has directions of more variance too.
@@ -150,45 +151,60 @@ class Certificate:
         return said
 
     @property
-    def _judgement(self) -> str:
+    def _judged(self) -> tuple[str, str]:
+        """The word and the sentence: the only place that weighs the tests against each other."""
         if self.noise == "other":
             found = f"{self.removed:.1%} of the weight removed by distance from the bulk"
             if self.removed == 0.0:
                 found = "no row is far from the bulk, and nothing was removed"
             why = f"{self.unlike_clean}, so there is no level of clean data to compare with"
-            return f"{found}; {why}"
-        if self.noise == "elliptical":
-            return self._elliptical_verdict
-        if self.objective <= self.noise_floor.clean and self.support_level <= 1.0:
-            if self.removed == 0.0:
-                return "clean level reached: nothing had to be removed"
-            said = f"clean level reached: {self.removed:.1%} of the weight removed"
-            return said + _LOOK if self._surprising else said
-        if self.status is Status.EXHAUSTED:
-            return "budget exhausted: raise max_iter, or accept the level reached"
-        advice = (
-            "the features may be correlated (see covariance) or not of unit noise (see scale), "
-            "or more rows than contamination allows are wrong"
-        )
-        if self.objective <= self.noise_floor.clean:
-            return (
-                f"stalled above the clean level on the support, at {self.support_level:.2f} times "
-                f"it: {advice}"
-            )
-        return f"stalled above the clean level, at {self.ratio:.2f} times it: {advice}"
+            return "no level", f"{found}; {why}"
+        return self._judged_by_shape() if self.noise == "elliptical" else self._judged_by_level()
 
-    @property
-    def _elliptical_verdict(self) -> str:
+    def _judged_by_level(self) -> tuple[str, str]:
+        """Return them for white noise: levels over all features, over few, below; what it took."""
+        above = self.objective > self.noise_floor.clean
+        if above and self.status is Status.EXHAUSTED:
+            return "not clean", "budget exhausted: raise max_iter, or accept the level reached"
+        if above or self.support_level > 1.0:
+            where, level = ("", self.ratio) if above else (" on the support", self.support_level)
+            return "not clean", (
+                f"stalled above the clean level{where}, at {level:.2f} times it: the features may "
+                "be correlated (see covariance) or not of unit noise (see scale), or more rows "
+                "than contamination allows are wrong"
+            )
+        # As rows do in units of a covariance that was fitted to them, wrong rows included.
+        least = 2.0 * self.noise_floor.median - self.noise_floor.upper
+        if self.noise == "given" and self.removed == 0.0 and self.objective < least:
+            return "in doubt", (
+                f"in doubt: at {self.ratio:.2f} times the clean level, less than clean rows "
+                "vary; a covariance that was fitted to these very rows hides what is wrong "
+                'with them: pass that of other rows, or covariance="auto"'
+            )
+        if self.removed == 0.0:
+            return "clean", "clean level reached: nothing had to be removed"
+        return self._unless_surprising(
+            f"clean level reached: {self.removed:.1%} of the weight removed"
+        )
+
+    def _unless_surprising(self, said: str) -> tuple[str, str]:
+        """Return what is said, or that a person should look at so many rows removed."""
+        surprising = self.removed > self.expected * (1.0 + 1e-9)
+        return ("look", said + _LOOK) if surprising else ("clean", said)
+
+    def _judged_by_shape(self) -> tuple[str, str]:
+        """Return them for correlated noise: rows far out, apart, spared, or of two kinds."""
         if self.divided > 0.0:
-            return (
+            return "in doubt", (
                 f"in doubt: {self.divided:.0%} of the rows lie far from the others, too many to be "
                 "called wrong, and nothing was removed: look whether rows are of two kinds"
             )
-        if self.apart >= _SECOND_GROUP and self.spared == 0.0:
-            return (
+        if self.apart >= _SECOND_GROUP and max(self.spared, self.doubtful) == 0.0:
+            said = (
                 f"two groups: {self.apart:.0%} of the rows stand apart from the others and have no "
                 "part in the mean; both groups may be genuine, so look at them first"
             )
+            return self._unless_surprising(said)[0], said
         reasons = []
         if self.far > 0.0:
             reasons.append(f"{self.far:.1%} lie farther out than clean rows of this covariance do")
@@ -200,15 +216,16 @@ class Certificate:
         if not reasons:
             said = "in correlated noise no row is far out and no group stands apart"
         if self.spared > 0.0:
-            return f"{said}; contamination allows no more: raise it, or look at them (explain)"
+            allowed = "contamination allows no more: raise it, or look at them (explain)"
+            return "in doubt", f"{said}; {allowed}"
         if self.doubtful > 0.0:
-            return (
+            return "in doubt", (
                 f"in doubt: {said}; but if columns are in truth uncorrelated, {self.doubtful:.1%} "
                 "of the rows are in groups of outliers: decide, and fit with covariance=None if so"
             )
-        if self._surprising:
-            return said + _LOOK
-        return said if reasons else f"clean: {said}"
+        if self.objective > self.noise_floor.clean:
+            return "look", said
+        return self._unless_surprising(said if reasons else f"clean: {said}")
 
     def _repr_html_(self) -> str:
         """Return the verdict and its numbers for a notebook."""

@@ -8,11 +8,21 @@ from scipy.special import ndtri
 
 from outweigh.protocols import Array
 
-__all__ = ["MAD_TO_SD", "RankedColumns", "column_quantiles", "largest_of", "weighted_quantile"]
+__all__ = [
+    "FEW_VALUES",
+    "MAD_TO_SD",
+    "RankedColumns",
+    "column_quantiles",
+    "largest_of",
+    "weighted_quantile",
+]
 
 # Of a Gaussian: one over the upper quartile.
 MAD_TO_SD = 1.4826
 _TINY = 1e-300
+# Four but for rounding: copies of a row equal its weight. A value that fills half of a column
+# leaves it fewer that count.
+FEW_VALUES = 4.0 * (1.0 - 1e-9)
 
 
 class RankedColumns:
@@ -30,7 +40,7 @@ class RankedColumns:
     >>> import numpy as np
     >>> columns = RankedColumns(np.array([[0.0], [1.0], [3.0], [1e9]]), np.ones(4))
     >>> columns.midmean()
-    array([2.])
+    array([1.])
     >>> columns.quantile(0.5)
     array([1.])
     """
@@ -59,12 +69,12 @@ class RankedColumns:
         return np.take_along_axis(self._ranked, place[:, None], axis=1)[:, 0]
 
     def midmean(self) -> Array:
-        """Return the mean of the middle half of each column.
+        """Return the mean of the middle half of each column, less its median.
 
         As robust as the quartiles, and unlike a median close to the mean also for discrete
         features.
         """
-        upper = self._cumulative
+        median, upper = self.quantile(0.5)[:, None], self._cumulative
         lower = np.concatenate([np.zeros((*upper.shape[:-1], 1)), upper[..., :-1]], axis=-1)
         # A value counts by the part of its ranks that lies in the middle half.
         share = np.minimum(upper, 0.75 * self._total) - np.maximum(lower, 0.25 * self._total)
@@ -72,9 +82,10 @@ class RankedColumns:
         share /= share.sum(axis=-1, keepdims=True)
         if self._equal:
             middle = share > 0
-            # Extreme ranks do not count, and may be infinite.
-            return np.asarray(self._ranked[:, middle] @ share[middle])
-        return np.asarray(np.where(share > 0, self._ranked * share, 0.0).sum(axis=1))
+            return np.asarray((self._ranked[:, middle] - median) @ share[middle])
+        # Extreme ranks do not count, and may be out of range.
+        counted = np.where(share > 0, self._ranked, median) - median
+        return np.asarray((counted * share).sum(axis=1))
 
     def scales(self) -> Array:
         """Return a positive robust scale of each column, consistent for a Gaussian.
@@ -115,8 +126,7 @@ class RankedColumns:
 
     def has_few_values(self) -> NDArray[np.bool_]:
         """Tell which columns have fewer than four values that count."""
-        # Four but for rounding are four: copies of a row equal its weight.
-        return np.asarray(self.values_that_count() < 4.0 * (1.0 - 1e-9))
+        return np.asarray(self.values_that_count() < FEW_VALUES)
 
     def values_that_count(self) -> Array:
         """Return 1 / sum p^2 for each column, p the shares of the rows that have each value."""

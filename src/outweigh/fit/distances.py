@@ -22,6 +22,8 @@ __all__ = ["Apart", "DistanceScore", "Distances", "distances_for"]
 _LEVEL = 0.975
 _TINY = 1e-12
 _LEAST = 1e-300
+# A variance beside which no deviation counts; finite, as all that a model file holds.
+_ANY = 1e100
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -114,9 +116,22 @@ class Distances:
             beside = self.orthogonal(samples) / self.orthogonal_cutoff
         return np.minimum(np.maximum(inside, beside), INFINITE)
 
+    @property
+    def cutoffs(self) -> Array:
+        """Both cut-offs, that within the subspace first."""
+        return np.array([self.score_cutoff, self.orthogonal_cutoff])
+
     def with_cutoffs(self, score: float, orthogonal: float) -> Distances:
         """Return the same distances with other cut-offs."""
         return replace(self, score_cutoff=float(score), orthogonal_cutoff=float(orthogonal))
+
+    def beside(self, directions: Array) -> Distances:
+        """Return the same where nothing along some more directions counts against a row."""
+        return replace(
+            self,
+            components=np.hstack([self.components, directions]),
+            variances=np.append(self.variances, np.full(directions.shape[1], _ANY)),
+        )
 
     def moved(self, origin: Array, unit: float) -> Distances:
         """Return the same for rows that are the origin and so many units times what they were."""

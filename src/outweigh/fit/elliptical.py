@@ -15,11 +15,18 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from outweigh.fit.columns import MAD_TO_SD, column_quantiles, weighted_quantile
+from outweigh.fit.columns import (
+    FEW_VALUES,
+    MAD_TO_SD,
+    RankedColumns,
+    column_quantiles,
+    weighted_quantile,
+)
 from outweigh.fit.groups import price_of_direction, principal_axes, set_apart, valley
-from outweigh.fit.marginals import Marginals, judged_columns, marginals
+from outweigh.fit.marginals import Marginals, marginals
 from outweigh.fit.posterior import Group, two_laws
-from outweigh.fit.radial import RadialLaw, radial_law, second_group
+from outweigh.fit.radial import RadialLaw, discovered, radial_law, second_group
+from outweigh.fit.reach import Reach
 from outweigh.fit.scatter import Scatter
 from outweigh.fit.tuning import Tuning
 from outweigh.protocols import Array, Indices
@@ -46,6 +53,8 @@ class Cloud:
     limit : float
         The squared distance beyond which rows are distrusted.
     groups : tuple of Group
+    reach : Reach
+        Of the columns that rows are not judged by otherwise.
     """
 
     columns: Indices
@@ -54,6 +63,7 @@ class Cloud:
     scatter: Scatter
     limit: float
     groups: tuple[Group, ...]
+    reach: Reach
 
     def coordinates(self, X: NDArray[np.floating]) -> tuple[Array, Array]:
         """Return rows of all columns as they are judged, and squared how far outside the span."""
@@ -89,7 +99,8 @@ class Cloud:
         """Return the same cloud of rows `scale` times as large, with columns counted among more."""
         form, unit = self.marginals, scale[self.columns]
         form = replace(form, middle=form.middle * unit, unit=form.unit * unit)
-        return replace(self, columns=columns[self.columns], marginals=form)
+        reach = self.reach.among(columns, scale)
+        return replace(self, columns=columns[self.columns], marginals=form, reach=reach)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -135,25 +146,43 @@ def judge_rows(X: Array, sample_weight: Array, bound: float, tuning: Tuning) -> 
         At most this share of the sample weight is distrusted.
     tuning : Tuning
     """
-    columns = judged_columns(X, sample_weight, tuning)
-    everything = np.ones(len(X), dtype=np.bool_)
-    if columns.size == 0:
-        # Groups of few values are no outliers; what is far from all others still is.
-        columns = np.arange(X.shape[1])
-        form = marginals(X, sample_weight, everything, straighten=False)
-        return _Judge(form.apply(X), sample_weight, bound, tuning).judge(columns, form, [])
+    columns, grouped = judged_columns(X, sample_weight, tuning)
+    shaped = columns.size > 0
+    others = np.setdiff1d(np.arange(X.shape[1]), columns)
+    reach = Reach.of(X, sample_weight, others, tuning)
+    beyond = reach.exceeded(X)
+    columns = columns if shaped else others
     X = X[:, columns]
+    everything = np.ones(len(X), dtype=np.bool_)
     form = marginals(X, sample_weight, everything, straighten=False)
-    # As many are looked for as there may be at all, however few may be distrusted; none where no
-    # row may be wrong.
-    most = max(bound, tuning.loose_bound) if bound > 0.0 else 0.0
-    apart = set_apart(form.apply(X), sample_weight, most, tuning)
-    # Skewness is read off the bulk alone: a group at one side would look like it.
-    bent = marginals(X, sample_weight, ~np.any(apart, axis=0) if apart else everything)
-    if np.any(bent.g):
-        form = bent
+    apart: list[Mask] = []
+    if grouped and bound > 0.0:
+        # As many are looked for as there may be at all, however few may be distrusted.
+        most = max(bound, tuning.loose_bound)
         apart = set_apart(form.apply(X), sample_weight, most, tuning)
-    return _Judge(form.apply(X), sample_weight, bound, tuning).judge(columns, form, apart)
+        # Skewness is read off the bulk alone: a group at one side would look like it.
+        bent = marginals(X, sample_weight, ~np.any(apart, axis=0) if apart else everything)
+        if np.any(bent.g):
+            form = bent
+            apart = set_apart(form.apply(X), sample_weight, most, tuning)
+    judge = _Judge(form.apply(X), sample_weight, bound, tuning)
+    return judge.judge(columns, form, apart, shaped, reach, beyond)
+
+
+def judged_columns(X: Array, sample_weight: Array, tuning: Tuning) -> tuple[Indices, bool]:
+    """Return the columns that rows are judged by, and whether groups in them are outliers.
+
+    Those of many values. Where fewer than two have many, all that have more than few, or none:
+    groups among those are no outliers, but what is far from all others is.
+    """
+    values = RankedColumns(X, sample_weight).values_that_count()
+    # A short column cannot have many values; the root of its length is enough.
+    many = min(float(tuning.few_values), float(np.sqrt(sample_weight.sum())))
+    for fewest, grouped in ((many, True), (FEW_VALUES, False)):
+        columns = np.flatnonzero(values > fewest)
+        if columns.size >= min(2, values.size):
+            return columns, grouped
+    return columns[:0], False
 
 
 class _Judge:
@@ -179,7 +208,15 @@ class _Judge:
             Z = Z @ self.basis.T
         self.Z = Z
 
-    def judge(self, columns: Indices, form: Marginals, apart: list[Mask]) -> Judgement:
+    def judge(
+        self,
+        columns: Indices,
+        form: Marginals,
+        apart: list[Mask],
+        shaped: bool,
+        reach: Reach,
+        beyond: Array,
+    ) -> Judgement:
         together = np.any(apart, axis=0) if apart else np.zeros(len(self.Z), dtype=np.bool_)
         core = self.core(~together)
         far = self.far_rows(core, together)
@@ -191,27 +228,33 @@ class _Judge:
         for _ in range(3):
             scatter, squared, limit = self.limit(clean, core, chance < 0.5)
             new = np.where(squared > limit, 0.0, 1.0 - chance)
-            if self.removed(new) > self.bound or np.array_equal(new < 0.5, clean < 0.5):
-                break
+            settled = np.array_equal(new < 0.5, clean < 0.5)
             clean = new
-        divided = self.removed(clean)
-        if divided > self.bound:
-            # No minority: nothing tells which rows are the clean ones, and all are kept.
+            if settled or self.removed(clean) > self.bound:
+                break
+        divided = self.removed(np.where(beyond > 1.0, 1.0, clean))
+        if shaped and divided <= self.bound:
+            divided = 0.0
+        else:
+            # No minority, or no shape that tells: nothing says which rows are the clean ones, and
+            # all are kept.
             clean, chance, groups = np.ones(len(self.Z)), np.zeros(len(self.Z)), ()
-            limit = float(squared.max())
+            limit = float(squared[beyond <= 1.0].max(initial=0.0))
+        clean = np.where(beyond > 1.0, 0.0, clean)
         # More than half of the rows may be equal, or all: then there is no distance but zero.
         limit = max(limit, float(np.finfo(np.float64).eps) * max(float(squared.max()), 1.0))
-        severity = np.maximum(squared / limit, 2.0 * chance)
+        severity = np.maximum(np.maximum(squared / limit, beyond), 2.0 * chance)
         wrong = clean < 0.5
         clean = self.at_most(clean, severity)
         return Judgement(
-            Cloud(columns, form, self.basis, scatter, limit, groups),
+            Cloud(columns, form, self.basis, scatter, limit, groups, reach),
             clean,
             np.where(clean < 0.5, np.maximum(severity, 1.0), severity),
-            float(self.weight[(squared > limit) & (chance < 0.5)].sum() / self.n),
+            float(self.weight[(np.maximum(squared / limit, beyond) > 1.0) & (chance < 0.5)].sum())
+            / self.n,
             float(self.weight[chance >= 0.5].sum() / self.n),
             float(self.weight[wrong & (clean >= 0.5)].sum() / self.n),
-            divided if divided > self.bound else 0.0,
+            divided,
         )
 
     def at_most(self, clean: Array, severity: Array) -> Array:
@@ -259,7 +302,9 @@ class _Judge:
         scatter = self.scatter(np.where(inner, clean * self.weight, 0.0))
         squared = scatter.distances(self.Z, inner)
         law = self.law(squared, scatter.count, left, self.share(clean < 0.5, left))
-        return scatter, squared, law.beyond(self.discovered(law, squared[left], self.weight[left]))
+        rate = self.tuning.false_discoveries
+        chance = discovered(law, squared[left], self.weight[left], self.level, rate)
+        return scatter, squared, law.beyond(max(chance, self.parting))
 
     def inner(self, core: Mask, trusted: Mask) -> Mask:
         """Return the rows trusted that are nearest to the core: what others are measured by.
@@ -270,20 +315,6 @@ class _Judge:
         core = core & trusted if np.any(core & trusted) else trusted
         squared = self.scatter(self.weight * core).distances(self.Z, core)
         return self.nearest(squared, trusted, self.tuning.inner * float(self.weight[trusted].sum()))
-
-    def discovered(self, law: RadialLaw, squared: Array, weight: Array) -> float:
-        """Return the probability beyond which clean rows are taken for far ones.
-
-        Where no row is far, none is taken for it in 19 of 20 tables. Where many are, more is known
-        of where they begin: of all that are taken for far a hundredth is expected to be clean
-        (Benjamini and Hochberg, 1995).
-        """
-        chance = law.exceeded(squared)
-        order = np.argsort(chance, kind="stable")
-        levels = np.cumsum(weight[order]) / weight.sum()
-        levels = np.maximum(self.level, self.tuning.false_discoveries * levels)
-        far = np.flatnonzero(chance[order] <= levels)
-        return max(float(levels[far[-1]]) if far.size else self.level, self.parting)
 
     # ---- the core
 

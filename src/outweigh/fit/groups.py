@@ -86,6 +86,23 @@ def set_apart(
     return groups
 
 
+def _in_span(rows: Array, weight: Array) -> Array:
+    """Return rows in coordinates of the directions between them, where those are not all.
+
+    Outside these is rounding, which would be whitened to directions of its own. Of each row only
+    the direction from the one nearest to zero counts, not how far it is.
+    """
+    squared = np.einsum("ij,ij->i", rows, rows)
+    from_nearest = rows - rows[np.argmin(squared)]
+    length = np.sqrt(np.einsum("ij,ij->i", from_nearest, from_nearest))
+    # The difference of two rows that are equal but for rounding has no direction.
+    apart = length > 1e-9 * np.sqrt(squared + squared.min())
+    if not apart.any():
+        return rows
+    axes = principal_axes(from_nearest[apart] / length[apart, None], weight[apart])[1]
+    return from_nearest @ axes if axes.shape[1] < rows.shape[1] else rows
+
+
 def _next_group(
     Z: Array, weight: Array, allowed: float, tuning: Tuning
 ) -> NDArray[np.bool_] | None:
@@ -95,7 +112,9 @@ def _next_group(
         Y = _principal(Z, weight)
         found = two_groups(Y, weight, np.eye(Y.shape[1]), EM_STEPS, move=False)
     else:
-        Y = _bounded(Z, weight)
+        # Also where all rows are not, those without the groups before may be in a subspace.
+        Y = _bounded(_in_span(Z, weight), weight)
+        d = Y.shape[1]
         some, times = _some_rows(Y, weight, max(_SAMPLE, _SAMPLE_PER_FEATURE * d))
         start = _first_directions(Y[some], times)
         found = two_groups(Y[some], times, start, EM_STEPS)

@@ -11,10 +11,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from outweigh.fit.distances import Apart, Distances, distances_for
-from outweigh.fit.radial import radial_law
+from outweigh.fit.radial import discovered, radial_law, second_group
 from outweigh.fit.readers import fix_signs
 from outweigh.fit.tuning import TUNING
 from outweigh.protocols import Array, Indices, Samples
@@ -57,6 +56,8 @@ def beyond_limits(
     q: int,
     centred: bool,
     apart: Apart | None = None,
+    *,
+    last: bool = True,
 ) -> Distances:
     r"""Return distances in q directions and from them, with cut-offs that clean rows do not exceed.
 
@@ -81,6 +82,10 @@ def beyond_limits(
     centred : bool
     apart : Apart, optional
         Groups whose rows are beyond the limits wherever they are.
+    last : bool
+        Whether these limits are the last word: then many rows beyond them must be a second group,
+        that explains the distances better than one law with a heavier tail does; else that law is
+        the one of clean rows. Under weights that have trimmed clean rows tails are not told yet.
     """
     n_features = samples.n_features
     squared = np.zeros((2, samples.n_samples))
@@ -98,8 +103,8 @@ def beyond_limits(
     kept = sample_weight / sample_weight.sum()
     share = float(kept[weights == 0.0].sum())
     limits = [
-        _limit(squared[0], sample_weight, q, share, one_scale=False),
-        _limit(squared[1], sample_weight, max(n_features - q, 1), share, one_scale=True),
+        _limit(squared[0], sample_weight, q, share, one_scale=False, last=last),
+        _limit(squared[1], sample_weight, max(n_features - q, 1), share, one_scale=True, last=last),
     ]
     within = np.all(squared <= np.array(limits)[:, None], axis=0) & (sample_weight > 0.0)
     if apart is not None:
@@ -144,7 +149,7 @@ def rank_of(values: Array) -> int:
 
 
 def _limit(
-    squared: Array, sample_weight: Array, most: int, share: float, *, one_scale: bool
+    squared: Array, sample_weight: Array, most: int, share: float, *, one_scale: bool, last: bool
 ) -> float:
     """Return the squared distance beyond which rows are distrusted.
 
@@ -154,13 +159,16 @@ def _limit(
     counted = sample_weight > 0.0
     squared, weight = squared[counted], sample_weight[counted]
     n = float(weight.sum())
+    level, rate = _NONE / n, TUNING.false_discoveries
     law = radial_law(squared, weight, most, n, share, shrink=True)
     told_by = n * (1.0 - share) * (max(law.k, 1.0) if one_scale else 1.0)
     law = replace(law, nu=max(told_by, 2.0)).at_median(law.beyond(0.5))
-    chance = law.exceeded(squared)
-    order = np.argsort(chance, kind="stable")
-    levels = np.maximum(_NONE / n, TUNING.false_discoveries * np.cumsum(weight[order]) / n)
-    far: NDArray[np.intp] = np.flatnonzero(chance[order] <= levels)
-    limit = law.beyond(float(levels[far[-1]]) if far.size else _NONE / n)
+    limit = law.beyond(discovered(law, squared, weight, level, rate))
+    far = squared > limit
+    if last and weight[far].sum() > max(TUNING.few_far_share * n, TUNING.few_far):
+        group = second_group(squared, weight, far, law, most)
+        if group.gain < 1.5 * np.log(n):
+            law = group.alone
+            limit = max(limit, law.beyond(discovered(law, squared, weight, level, rate)))
     # Where rows lie in a subspace, rounding is what is left beside it.
     return max(limit, _TINY**2 * float(squared.max(initial=0.0)), np.finfo(float).tiny)

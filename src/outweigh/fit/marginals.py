@@ -14,11 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from outweigh.fit.columns import MAD_TO_SD, RankedColumns, column_quantiles
-from outweigh.fit.tuning import Tuning
-from outweigh.protocols import Array, Indices
+from outweigh.fit.columns import MAD_TO_SD, column_quantiles
+from outweigh.protocols import Array
 
-__all__ = ["Marginals", "judged_columns", "marginals", "positive_spread"]
+__all__ = ["Marginals", "marginals", "positive_spread"]
 
 _DECILE, _QUARTILE = float(ndtri(0.9)), float(ndtri(0.75))
 # Beyond this many deviations a straightened column goes on as a line: a logarithm would draw far
@@ -76,17 +75,6 @@ class Marginals:
             inside = np.clip(1.0 + g * part, np.minimum(low, high), np.maximum(low, high))
             t[:, skewed] = (np.log(inside) + (1.0 + g * part - inside) / inside) / g
         return t
-
-
-def judged_columns(X: Array, sample_weight: Array, tuning: Tuning) -> Indices:
-    """Return the columns that are continuous enough to judge rows by.
-
-    Not those of few values, counted as 1 / sum p^2 over the shares p of the rows that have each: a
-    value that fills half of a column leaves it fewer than four, and the other rows are no outliers
-    for that. A short column cannot have many values; the root of its length is enough.
-    """
-    fewest = min(float(tuning.few_values), float(np.sqrt(sample_weight.sum())))
-    return np.flatnonzero(RankedColumns(X, sample_weight).values_that_count() > fewest)
 
 
 def marginals(

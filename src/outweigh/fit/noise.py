@@ -26,9 +26,9 @@ __all__ = ["Noise", "Standardizer", "first_look", "known_covariance", "refuse_hu
 ROWS_FOR_ORIGIN = 500
 # Scales that are divided by are read off all rows unless there are more values than this.
 _VALUES_FOR_SCALE = 10_000_000
-_VALUES_AT_ONCE, _VALUES_IN_CACHE = 1_000_000, 1 << 15
 # A centre within this many noise units of zero needs no shift of the origin.
 _NEAR_ORIGIN = 10.0
+_VALUES_AT_ONCE, _VALUES_IN_CACHE = 1_000_000, 1 << 15
 # In units of the noise. Beyond it, sums of fourth powers of what is left after pruning overflow.
 _TOO_LARGE = 1e70
 # Spreads whose squares, and sums of products of squares, are well within floating point.
@@ -75,6 +75,13 @@ class Standardizer:
             part = np.clip(part, -INFINITE, INFINITE) @ self.whitener
         return np.asarray(part, dtype=np.float64)
 
+    def direction(self, step: Array) -> Array:
+        """Return a step between two rows, in the units of X, in those of the noise."""
+        with np.errstate(over="ignore"):
+            z = step / self.scale
+        z = np.clip(z, -INFINITE, INFINITE)
+        return np.asarray(z if self.whitener is None else z @ self.whitener)
+
     @property
     def affine(self) -> Affine | None:
         """The map for rows that it can be applied to implicitly; None where it whitens."""
@@ -104,7 +111,7 @@ class Noise:
     sample_weight : ndarray of shape (n,)
     standardizer : Standardizer
     centre : ndarray of shape (len(standardizer.columns),)
-        Of the bulk, in the units of X.
+        Of the bulk, in the units of X, about the origin of the standardizer.
     first : ndarray of shape (d,)
         The first row, which holds the constants.
     varying : ndarray of int
@@ -139,7 +146,7 @@ class Noise:
     @property
     def anchor(self) -> Array:
         """The centre in units of the noise."""
-        return np.asarray(self.standardizer.standardize(self.centre[None, :])[0])
+        return self.standardizer.direction(self.centre)
 
     @property
     def kept(self) -> Array:
@@ -228,25 +235,27 @@ def first_look(
     if to_read or common_level:
         count = max(count, _VALUES_FOR_SCALE // columns.size)
     some, some_weight = _spread_rows(rows, sample_weight, seen.keys, count)
-    centre, robust, few = _centre_and_scales(some, some_weight, columns)
-    scales, centre = robust, centre if centred else np.zeros(columns.size)
+    origin, centre, robust, few = _centre_and_scales(some, some_weight, columns)
+    scales = robust
+    if not centred:
+        origin, centre = np.zeros((2, columns.size))
     if not to_read:
         scales = given[columns]
     elif scale == "auto" and not common_level:
         named = some if columns.size == some.shape[1] else some[:, columns]
-        scales = _with_deviations(named, some_weight, centre, scales, few, tuning)
-    # Second moments do not depend on the origin: a near one is not worth a copy of X.
-    near = bool(np.all(np.abs(centre) <= _NEAR_ORIGIN * scales))
+        standard = Standardizer(np.arange(columns.size), origin, scales)
+        scales = _with_deviations(named, some_weight, standard, centre, few, tuning)
+    if scale is None and not common_level and np.all(np.abs(origin) <= _NEAR_ORIGIN):
+        # Rows of unit noise are taken as they are: a near origin is not worth a copy of X.
+        origin, centre = np.zeros_like(origin), origin + centre
     whitener = None if covariance is None else _whitener(covariance, columns)
-    standardizer = Standardizer(
-        columns, np.zeros_like(centre) if near else centre, scales, whitener
-    )
+    standardizer = Standardizer(columns, origin, scales, whitener)
     level = 1.0
     if common_level:
         level = _common_level(some, some_weight, robust, standardizer)
         standardizer = replace(standardizer, scale=scales * level)
     samples = _samples(rows, standardizer)
-    anchor = standardizer.standardize(centre[None, :])[0]
+    anchor = standardizer.direction(centre)
     # Rows in chunks find, in the same pass, the moments of those that are most likely kept.
     likely = _noise_radius_sq(float(sample_weight.sum()), columns.size)
     far = samples.squared_distances(anchor, (likely, sample_weight))
@@ -352,39 +361,50 @@ def _spread_rows(rows: Rows, sample_weight: Array, keys: Array, count: int) -> t
     They are evenly spaced in the order of their keys, so whole numbers as weights choose as copies
     of the rows do.
     """
+    places, times = spread_places(sample_weight, keys, count)
+    if places.size == rows.shape[0] and isinstance(rows, ArrayRows):
+        return rows.array, times
+    return rows.take(places), times
+
+
+def spread_places(sample_weight: Array, keys: Array, count: int) -> tuple[Indices, Array]:
+    """Return which rows those are, and how often each counts."""
     total = float(sample_weight.sum())
     if total <= count:
-        if isinstance(rows, ArrayRows):
-            return rows.array, sample_weight
-        return rows.take(np.arange(rows.shape[0])), sample_weight
+        return np.arange(sample_weight.size), sample_weight
     # Huge values make projections infinite; their order among themselves is no matter.
     order = np.argsort(np.nan_to_num(keys, nan=np.inf), kind="stable")
     cumulative = np.cumsum(sample_weight[order])
     places = (np.arange(count) + 0.5) * (total / count)
     chosen, times = np.unique(np.searchsorted(cumulative, places), return_counts=True)
-    return rows.take(order[chosen]), times.astype(np.float64)
+    return order[chosen], times.astype(np.float64)
 
 
 def _centre_and_scales(
     rows: Array, sample_weight: Array, columns: Indices
-) -> tuple[Array, Array, NDArray[np.bool_]]:
-    """Return the midmean and a positive robust scale of each named column; which have few values.
+) -> tuple[Array, Array, Array, NDArray[np.bool_]]:
+    """Return an origin, a centre about it and a scale of each named column; which have few values.
 
-    Some columns at a time: sorted copies of all would take several times their memory.
+    The origin is a value of the column, its median: differences from it are those from any other
+    origin, to the last digit where numbers have few. The centre is the midmean, the scale positive
+    and robust. Some columns at a time: sorted copies of all would take several times their memory.
     """
     size = max(1, _VALUES_AT_ONCE // max(rows.shape[0], 1))
     parts = [columns[start : start + size] for start in range(0, columns.size, size)]
     ranked = (RankedColumns(rows[:, part], sample_weight) for part in parts)
-    found = [(each.midmean(), each.scales(), each.has_few_values()) for each in ranked]
-    centres, scales, few = zip(*found, strict=True)
-    return np.concatenate(centres), np.concatenate(scales), np.concatenate(few)
+    found = [
+        (each.quantile(0.5), each.midmean(), each.scales(), each.has_few_values())
+        for each in ranked
+    ]
+    origins, centres, scales, few = map(np.concatenate, zip(*found, strict=True))
+    return origins, centres, scales, few
 
 
 def _with_deviations(
     rows: Array,
     weight: Array,
+    standard: Standardizer,
     centre: Array,
-    scales: Array,
     few: NDArray[np.bool_],
     tuning: Tuning,
 ) -> Array:
@@ -397,14 +417,14 @@ def _with_deviations(
     :math:`|\log(r_j/r)|` is no more than the largest of d errors, r times the deviation of the
     bulk where outliers make it more. Columns of few values follow no such law: the plain one.
     """
-    n, d = float(weight.sum()), scales.size
-    standard = Standardizer(np.arange(d), centre, scales)
+    n, d = float(weight.sum()), few.size
+    middle = standard.direction(centre)
     size = max(1, _VALUES_IN_CACHE // d)
     parts = [slice(start, start + size) for start in range(0, len(rows), size)]
     squared = np.empty(len(rows))
     for part in parts:
-        z = standard.apply(rows[part])
-        squared[part] = np.einsum("ij,ij->i", z, z)
+        z = standard.apply(rows[part]) - middle
+        squared[part] = np.minimum(np.einsum("ij,ij->i", z, z), INFINITE**2)
     kept = weight * (squared <= pruning_radius_sq(squared, weight, d, tuning))
     share = kept / kept.sum()
     mean, square = np.zeros((2, d))
@@ -421,11 +441,15 @@ def _with_deviations(
     if not plain.all():
         # Outliers only inflate a robust scale.
         z = replace(
-            standard, columns=np.flatnonzero(~plain), origin=centre[~plain], scale=scales[~plain]
+            standard,
+            columns=np.flatnonzero(~plain),
+            origin=standard.origin[~plain],
+            scale=standard.scale[~plain],
         ).apply(rows)
+        z -= middle[~plain]
         bulk = np.minimum(column_bulks(z, kept, tuning.bulk)[1], 1.0)
         ratio[~plain] = typical * np.sqrt(bulk)
-    return np.asarray(scales * ratio)
+    return np.asarray(standard.scale * ratio)
 
 
 def _common_level(
@@ -438,7 +462,7 @@ def _common_level(
     scales = robust / standardizer.scale
     if standardizer.whitener is not None:
         whitened = standardizer.apply(rows)
-        scales = _centre_and_scales(whitened, sample_weight, np.arange(whitened.shape[1]))[1]
+        scales = _centre_and_scales(whitened, sample_weight, np.arange(whitened.shape[1]))[2]
     level = float(np.median(scales))
     largest = float(np.max(level * standardizer.scale))
     if not _SMALLEST_LEVEL < largest < _LARGEST_LEVEL:
@@ -468,12 +492,16 @@ def _whitener(covariance: Array, columns: Indices) -> Array:
 def _pruned_rows(
     squared_distances: Array, radius_sq: float, sample_weight: Array, bound: float
 ) -> Indices:
-    """Return the rows beyond the radius, farthest first, as many as the bound allows."""
+    """Return the rows beyond the radius, farthest first, as many as the bound allows.
+
+    Rounded up to whole rows.
+    """
     beyond = np.flatnonzero(squared_distances > radius_sq)
     order = beyond[np.argsort(-squared_distances[beyond], kind="stable")]
-    # Half a unit in the last place of room: a share given as a decimal fraction is not exact.
-    budget = bound * sample_weight.sum() * (1.0 + 1e-9)
-    allowed = np.cumsum(sample_weight[order]) <= budget
+    # A share of the rows is rarely a whole number of them: the row that is partly in it is, too. A
+    # share given as a decimal fraction is not exact.
+    budget = np.ceil(bound * sample_weight.sum() * (1.0 - 1e-9))
+    allowed = np.cumsum(sample_weight[order]) <= budget * (1.0 + 1e-9)
     # Equal rows go together or not at all, so that whole numbers as weights equal copies.
     distances = squared_distances[order]
     split = distances[~allowed]

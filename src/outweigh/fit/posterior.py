@@ -4,20 +4,23 @@ A descent stops where second moments over many features reach their noise floor.
 removed point at the outliers: their mean differs from the mean of the kept in one direction. Along
 that direction noise is small, and the rows are a mixture of laws,
 
-.. math:: (1 - \textstyle\sum_j \epsilon_j)\, \frac{1}{s_0} t_\nu\Bigl(\frac{y - m_0}{s_0}\Bigr)
-    + \sum_j \epsilon_j\, \frac{1}{s_j} \varphi\Bigl(\frac{y - m_j}{s_j}\Bigr),
+.. math:: (1 - \textstyle\sum_j \epsilon_j)\, \frac{1}{s_0} f\Bigl(\frac{y - m_0}{s_0}\Bigr)
+    + \sum_j \epsilon_j\, \frac{1}{s_j} g\Bigl(\frac{y - m_j}{s_j}\Bigr),
 
-that of the clean rows and one or two of outliers. Expectation maximisation fits them, and takes the
-direction again from the difference of the means, in units of its noise. A row keeps the share of
-its weight that is its probability of being clean. Clean rows lose nothing on either side but that,
-so their mean stays where it is. What the descent removed and no group explains yet points at the
-next.
+that of the clean rows, learned from the features (`fit/law.py`), and some of outliers: the same law
+moved, or Gaussians. Expectation maximisation fits them, and takes the direction again from the
+difference of the means, in units of its noise. A row keeps the share of its weight that is its
+probability of being clean. Clean rows lose nothing on either side but that, so their mean stays
+where it is. What the descent removed and no group explains yet points at the next.
 
 How many laws there are, and whether outliers spread as clean rows do, is decided by the Bayesian
 information criterion: each number must gain log(n)/2 in log likelihood. So must the group as a
-whole, against one law for all rows: what noise makes of clean rows does not. The law of the clean
-rows has the tails that the features have: along a unit direction v the excess kurtosis is
-:math:`(\kappa - 3)\sum_j v_j^4`, that of :math:`t_\nu` is :math:`6 / (\nu - 4)`.
+whole, against one law for all rows: what noise makes of clean rows does not.
+
+For Gaussian noise the projection holds all that tells a moved row from a clean one. Else each
+feature of the direction says more, and the odds are the product over them,
+:math:`\prod_j f(x_j - m_j - \delta_j) / f(x_j - m_j)`. Where that explains the rows better than the
+projection, rows are weighed by it.
 """
 
 from __future__ import annotations
@@ -26,22 +29,33 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.special import expit, gammaln, logsumexp
+from scipy.optimize import minimize
+from scipy.special import expit, ndtr
 
 from outweigh.fit.columns import weighted_quantile
+from outweigh.fit.law import GAUSSIAN, Law, Learned, Student
 from outweigh.optimise.capped_simplex import CappedSimplex
-from outweigh.protocols import Array, Samples
+from outweigh.protocols import Array, Indices, Samples
 from outweigh.samples.matrices import as_array
 
-__all__ = ["Group", "freedom_along", "groups_apart", "groups_spread", "log_density", "two_laws"]
+__all__ = ["Group", "Groups", "groups_apart", "groups_in_features", "groups_spread", "two_laws"]
 
 # Fewer rows have no law of their own.
 _FEWEST = 3.0
+# Laws of outliers along one direction: more would only follow the noise of one that is smeared.
+_MOST_LAWS = 4
 # A law narrower than this share of the spread of all rows is a point.
 _NARROWEST = 0.02
-# Ends of iterations that nothing depends on: changes of probabilities below a thousandth.
-_STEPS, _TURNS, _TOLERANCE = 100, 8, 1e-4
-_BINS = 4096
+# Iterations end where the log likelihood of all rows rises by less than this; one number more must
+# gain log(n)/2. So they end too where they would go round in circles, and carry no rounding on.
+_NATS = 0.01
+_STEPS, _TURNS = 100, 8
+_BINS, _BINS_IN_QUARTILES = 1024, 50
+# Rows are told in at most so many features, which are held for all of them.
+_MOST_FEATURES = 100
+# Less than a thousandth is as good as nothing, and leaves nearly all rows their weight.
+_NOTHING = 1e-3
+_TINY = 1e-12
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,73 +65,92 @@ class Group:
     Attributes
     ----------
     direction : ndarray of shape (d,)
-    centre, spread, freedom : float
-        Of the clean rows along it, and the degrees of freedom of their law; infinite for a
-        Gaussian.
+    centre, spread, law : float, float, Law
+        Of the clean rows along it.
     centres, spreads, shares : ndarray of shape (m,)
         Of the laws of the outliers, and their shares of all rows.
+    alike : bool
+        Whether outliers are of the law of clean rows, moved; else they are Gaussian.
+    origin : ndarray of shape (d,) or None
+        Where rows are judged in each feature of the direction, the mean of the clean rows; the law
+        is that of a feature. None where they are judged by their projection on the direction.
     """
 
     direction: Array
     centre: float
     spread: float
-    freedom: float
+    law: Law
     centres: Array
     spreads: Array
     shares: Array
+    alike: bool = False
+    origin: Array | None = None
 
-    def wrong(self, projected: Array) -> Array:
-        """Return how likely each row is to be one of the outliers, from its projection."""
-        odds = logsumexp(self.log_odds(projected), axis=0)
+    def seen(self, samples: Samples) -> Array:
+        """Return what rows are judged by: their projections, or features in shape (n, k)."""
+        if self.origin is None:
+            return samples.project(self.direction)
+        return _columns(samples, np.flatnonzero(self.direction))
+
+    def wrong(self, seen: Array) -> Array:
+        """Return how likely each row is to be one of the outliers."""
+        odds = _any(self.log_odds(seen))
         # Where the clean law has the longer tail, rows beyond the outliers would be clean again.
-        for side in (-1.0, 1.0):
+        for side in (-1.0, 1.0) if self.origin is None else ():
             last = float(np.max(side * self.centres))
             if last > side * self.centre:
-                beyond = side * projected > last
-                least = logsumexp(self.log_odds(np.array([side * last])), axis=0)
-                odds = np.where(beyond, np.maximum(odds, least), odds)
+                least = _any(self.log_odds(np.array([side * last])))
+                odds = np.where(side * seen > last, np.maximum(odds, least), odds)
         found = expit(odds)
-        # Less than a thousandth is as good as nothing, and leaves nearly all rows their weight.
-        return np.where(found < 1e-3, 0.0, found)
+        return np.where(found < _NOTHING, 0.0, found)
 
-    def log_odds(self, projected: Array) -> Array:
+    def log_odds(self, seen: Array) -> Array:
         """Return the log odds of each law of the outliers against the clean one, shape (m, n)."""
-        clean = log_density(projected, self.centre, self.spread, self.freedom)
-        others = log_density(projected, self.centres[:, None], self.spreads[:, None], np.inf)
-        odds = np.log(self.shares) - np.log1p(-self.shares.sum())
-        return np.asarray(others - clean + odds[:, None])
+        return self._odds(seen, self._log_density(self.law, seen, self.centre, self.spread))
 
-    def log_likelihood(self, projected: Array) -> Array:
+    def log_likelihood(self, seen: Array) -> Array:
         """Return the log density of each row under all laws together."""
-        clean = log_density(projected, self.centre, self.spread, self.freedom)
-        clean += np.log1p(-self.shares.sum())
-        return np.asarray(clean + np.logaddexp(0.0, logsumexp(self.log_odds(projected), axis=0)))
+        return self.judged(seen)[0]
 
-    def along(self, direction: Array) -> Group:
-        """Return the same group with its direction given in other coordinates."""
-        return replace(self, direction=direction)
+    def judged(self, seen: Array) -> tuple[Array, Array]:
+        """Return that, and how likely rows are to be of each law of the outliers, shape (m, n)."""
+        clean = self._log_density(self.law, seen, self.centre, self.spread)
+        odds = self._odds(seen, clean)
+        gained = np.logaddexp(0.0, _any(odds))
+        chances = np.exp(odds - gained)
+        return clean + np.log1p(-self.shares.sum()) + gained, chances
+
+    def explained(self, seen: Array, base: Array) -> float:
+        """Return the mean log likelihood of rows of these weights over that of the clean law."""
+        gained = np.logaddexp(0.0, _any(self.log_odds(seen)))
+        return float(base @ gained + np.log1p(-self.shares.sum()))
+
+    def lifted(self, lift: Callable[[Array], Array]) -> Group:
+        """Return the same group in other coordinates."""
+        origin = None if self.origin is None else lift(self.origin)
+        return replace(self, direction=lift(self.direction), origin=origin)
 
     def moved(self, direction: Array, by: float) -> Group:
         """Return the same group in coordinates that are larger by a number along its direction."""
         centre, centres = self.centre + by, self.centres + by
         return replace(self, direction=direction, centre=centre, centres=centres)
 
+    def _odds(self, seen: Array, clean: Array) -> Array:
+        law = self.law if self.alike else GAUSSIAN
+        odds = np.log(self.shares) - np.log1p(-self.shares.sum())
+        laws = zip(self.centres, self.spreads, odds, strict=True)
+        return np.array([self._log_density(law, seen, c, s) - clean + o for c, s, o in laws])
 
-def freedom_along(direction: Array, kurtosis: float) -> float:
-    r"""Return the degrees of freedom of the law of clean rows along a direction of all features.
+    def _log_density(self, law: Law, seen: Array, centre: float, spread: float) -> Array:
+        """Return the log density of a law at a centre along the direction."""
+        if self.origin is None:
+            return law.log_density(seen, centre, spread)
+        used = self.direction != 0.0
+        point = self.origin[used] + (centre - self.centre) * self.direction[used]
+        return np.asarray(law.log_density(seen, point, spread).sum(axis=1))
 
-    :math:`4 + 6 / ((\kappa - 3)\sum_j v_j^4)`, infinite where the tails are those of a Gaussian.
 
-    Parameters
-    ----------
-    direction : ndarray of shape (d,)
-        Of unit length.
-    kurtosis : float
-        Of a typical feature.
-    """
-    excess = (kurtosis - 3.0) * float(np.sum(direction**4))
-    # A t law of more than 24 degrees is as good as a Gaussian.
-    return 4.0 + 6.0 / excess if excess > 0.3 else np.inf
+Groups = tuple[Group, ...]
 
 
 def groups_apart(
@@ -126,11 +159,12 @@ def groups_apart(
     start: Array,
     weights: Array,
     lift: Callable[[Array], Array],
-    kurtosis: float,
+    law: Law,
     *,
     sparse: bool,
+    features: bool = True,
     most: int = 20,
-) -> tuple[Array, tuple[Group, ...], Array]:
+) -> tuple[Array, Groups, Array]:
     """Find the groups of outliers behind what a descent removed, and weigh rows by them.
 
     Parameters
@@ -143,10 +177,12 @@ def groups_apart(
         Before a descent, and after it.
     lift : callable
         From a direction of these coordinates to one of all features.
-    kurtosis : float
+    law : Law
         Of a typical feature.
     sparse : bool
         Whether a direction has only the features in which the difference is significant.
+    features : bool, default=True
+        Whether the coordinates are features, of independent noise.
     most : int, default=20
         Groups looked for.
 
@@ -158,32 +194,63 @@ def groups_apart(
     wrong : ndarray of shape (n,)
         How likely each row is to be in one of the groups.
     """
-
-    def tails(direction: Array) -> float:
-        return freedom_along(lift(direction), kurtosis)
-
     removed = np.maximum(start - weights, 0.0)
     removed[removed <= 1e-9 * start.max()] = 0.0
     clean = np.ones(weights.size)
-    groups: list[Group] = []
+    groups: Groups = ()
     for _ in range(most):
         base = start * clean
         left = np.clip((removed - start * (1.0 - clean)) / np.where(base > 0, base, 1.0), 0.0, 1.0)
-        # Two digits: the last ones depend on the order of summation, and iterations carry them
-        # on.
-        left = np.round(left, 2)
-        found = _group(samples, domain.metric, base / base.sum(), left, tails, sparse)
+        found = _group(samples, domain.metric, base / base.sum(), left, law, lift, sparse, features)
         if found is None:
             break
-        group, projected, gained = found
+        group, gained = found
         if groups and gained <= _direction_price(lift(group.direction), float(domain.metric.sum())):
             break
-        groups.append(group)
-        clean *= 1.0 - group.wrong(projected)
-    if not groups:
-        return weights, (), np.zeros(weights.size)
-    kept = start * clean
-    return domain.project(kept / kept.sum()), tuple(groups), 1.0 - clean
+        groups += (group,)
+        clean *= 1.0 - group.wrong(group.seen(samples))
+    return _weighed(domain, start, weights, groups, clean)
+
+
+def groups_in_features(
+    samples: Samples, domain: CappedSimplex, weights: Array, lift: Callable[[Array], Array]
+) -> tuple[Array, Groups, Array]:
+    """Find rows that lie together in single features of Gaussian noise, and weigh rows by them.
+
+    Few rows at one place add less to second moments than noise does. But the density shows them:
+    where more rows lie in an interval than the law of clean rows has there, a group begins.
+
+    Parameters
+    ----------
+    samples : Samples
+        In units of the noise: the features to look at.
+    domain, lift
+        As for `groups_apart`.
+    weights : ndarray of shape (n,)
+        Before the look.
+
+    Returns
+    -------
+    weights, groups, wrong
+        As for `groups_apart`.
+    """
+    n, clean = float(domain.metric.sum()), np.ones(weights.size)
+    groups: Groups = ()
+    for direction in np.eye(samples.n_features):
+        y = samples.project(direction)
+        base = weights * clean / float(weights @ clean)
+        values, counts, _ = _binned(y, base, clean, _frame(y, base))
+        crowded = _crowded(values, counts, n)
+        if crowded is None:
+            continue
+        group = _laws(values, counts, n, GAUSSIAN, crowded)
+        if group is None:
+            continue
+        gained = float(counts @ (group.log_likelihood(values) - _one_law(values, counts, GAUSSIAN)))
+        if n * gained > _price(group, n) + _direction_price(lift(direction), n):
+            groups += (replace(group, direction=direction),)
+            clean *= 1.0 - group.wrong(y)
+    return _weighed(domain, weights, weights, groups, clean)
 
 
 def groups_spread(
@@ -193,11 +260,11 @@ def groups_spread(
     weights: Array,
     basis: Array,
     leading: Callable[[Array], Array],
-    tails: Callable[[Array], float],
+    law_along: Callable[[Array], Law],
     *,
     centred: bool,
     most: int = 20,
-) -> tuple[Array, tuple[Group, ...], Array]:
+) -> tuple[Array, Groups, Array]:
     """Find the directions in which what a descent removed spreads more than the rest, likewise.
 
     For components, whose outliers need not differ in their mean: a law of outliers about the centre
@@ -205,7 +272,7 @@ def groups_spread(
 
     Parameters
     ----------
-    samples, domain, start, weights, tails
+    samples, domain, start, weights, law_along
         As for `groups_apart`.
     basis : ndarray of shape (d, r)
         Orthonormal directions in which clean rows spread, too: nothing is looked for there.
@@ -224,7 +291,7 @@ def groups_spread(
     removed = np.maximum(start - weights, 0.0)
     removed[removed <= 1e-9 * start.max()] = 0.0
     clean = np.ones(weights.size)
-    groups: list[Group] = []
+    groups: Groups = ()
     n = float(domain.metric.sum())
     share = float(removed.sum())
     if share <= 0.0:
@@ -246,24 +313,30 @@ def groups_spread(
         base = start * clean
         base = base / base.sum()
         wrong = np.clip(removed / np.where(start > 0, start, 1.0), 0.0, 1.0)
-        wrong = np.asarray(np.round(wrong, 2), dtype=np.float64)
-        values, counts, likely = _binned(y, base, wrong)
-        freedom = tails(direction)
-        group = _maximised(values, counts, n, freedom, likely[None, :], free=True)
+        values, counts, likely = _binned(y, base, wrong, _frame(y, base))
+        law = law_along(direction)
+        group = _maximised(values, counts, n, law, likely[None, :], free=True)
         # Farther out than clean rows: spread about their centre, or gathered beside it.
         if group is None or np.hypot(group.spreads, group.centres - group.centre) <= group.spread:
             break
-        one_law = _one_law(values, counts, freedom)
+        one_law = _one_law(values, counts, law)
         gained = n * float(counts @ (group.log_likelihood(values) - one_law))
         if gained <= _price(group, n) + _direction_price(direction, n):
             break
-        groups.append(replace(group, direction=direction))
+        groups += (replace(group, direction=direction),)
         clean *= 1.0 - group.wrong(y)
         basis = np.column_stack([basis, direction])
+    return _weighed(domain, start, weights, groups, clean)
+
+
+def _weighed(
+    domain: CappedSimplex, start: Array, weights: Array, groups: Groups, clean: Array
+) -> tuple[Array, Groups, Array]:
+    """Return weights by how likely rows are clean, the groups, and how likely they are wrong."""
     if not groups:
         return weights, (), np.zeros(weights.size)
     kept = start * clean
-    return domain.project(kept / kept.sum()), tuple(groups), 1.0 - clean
+    return domain.project(kept / kept.sum()), groups, 1.0 - clean
 
 
 def _group(
@@ -271,13 +344,15 @@ def _group(
     metric: Array,
     base: Array,
     wrong: Array,
-    tails: Callable[[Array], float],
+    law: Law,
+    lift: Callable[[Array], Array],
     sparse: bool,
-) -> tuple[Group, Array, float] | None:
-    """Return a group that explains what rows have lost, the rows along it, and what it gains.
+    features: bool,
+) -> tuple[Group, float] | None:
+    """Return the group that best explains what rows have lost, and what it gains over none.
 
-    Outliers of a sparse problem may differ in many features, or be several groups that differ in
-    one each: the direction of all and that of the most significant one are tried.
+    Outliers may differ in many features, in few of them, or be several groups that differ in one
+    each: the direction of all, of those that differ significantly, and of the one that does most.
 
     Parameters
     ----------
@@ -289,12 +364,29 @@ def _group(
     wrong : ndarray of shape (n,)
         The share of its weight that each row has lost.
     """
-    tried = [
-        _along(samples, metric, base, wrong, tails, most)
-        for most in ((samples.n_features, 1) if sparse else (None,))
-    ]
-    found = [group for group in tried if group is not None]
-    return max(found, key=lambda group: group[2]) if found else None
+
+    def law_along(direction: Array) -> Law:
+        return law.along(lift(direction))
+
+    best: tuple[float, Group, float] | None = None
+    n = float(metric.sum())
+    counts = [*([1] if features else []), *([samples.n_features] if sparse else []), None]
+    for count in counts:
+        found = _along(samples, metric, base, wrong, law_along, count)
+        if found is None:
+            continue
+        group, y, gained = found
+        explained = group.explained(y, base)
+        told = np.count_nonzero(group.direction) <= _MOST_FEATURES
+        if features and told and isinstance(law, Learned):
+            moved = _in_features(samples, base, n, group, y, law)
+            if moved is not None and moved[1] > explained:
+                group, explained = moved
+        # A direction of many features explains noise too.
+        explained -= _direction_price(lift(group.direction), n) / n
+        if best is None or explained > best[0]:
+            best = explained, group, gained
+    return None if best is None else best[1:]
 
 
 def _along(
@@ -302,35 +394,42 @@ def _along(
     metric: Array,
     base: Array,
     wrong: Array,
-    tails: Callable[[Array], float],
+    law_along: Callable[[Array], Law],
     most: int | None,
 ) -> tuple[Group, Array, float] | None:
-    """Return a group along at most so many features, the rows there, and what it gains."""
-    n = float(metric.sum())
-    turned = 0
-    while True:
+    """Return a group along at most so many features, the rows there, and what it gains.
+
+    The direction follows the rows taken for outliers, and these the direction, as long as both
+    together explain the rows better.
+    """
+    n, frame, best, reached = float(metric.sum()), None, None, -np.inf
+    for turn in range(_TURNS):
         direction = _direction(samples, metric, base, wrong, most)
         if direction is None:
-            return None
+            break
         y = samples.project(direction)
-        if turned == 0 and most == 1:
+        if turn == 0 and most == 1:
             # Along one feature, rows that differ in others are in the middle.
             mean = float((base * wrong) @ y) / float(base @ wrong)
             wrong = np.where(y > mean, wrong, 0.0)
-        values, counts, likely = _binned(y, base, wrong)
-        freedom = tails(direction)
-        rough = _maximised(values, counts, n, freedom, likely[None, :], free=False, steps=_TURNS)
+        frame = _frame(y, base) if frame is None else frame
+        values, counts, likely = _binned(y, base, wrong, frame)
+        law = law_along(direction)
+        rough = _maximised(values, counts, n, law, likely[None, :], free=False, steps=_TURNS)
         if rough is None:
-            return None
-        before, wrong = wrong, rough.wrong(y)
-        turned += 1
-        still = float(base @ np.abs(wrong - before)) <= _TOLERANCE * float(base @ wrong)
-        if still or turned == _TURNS:
             break
-    group = _laws(values, counts, n, freedom, rough.wrong(values))
+        explained = rough.explained(values, counts)
+        if n * (explained - reached) <= _NATS:
+            break
+        best, reached = (direction, y, values, counts, law, rough.wrong(values)), explained
+        wrong = rough.wrong(y)
+    if best is None:
+        return None
+    direction, y, values, counts, law, likely = best
+    group = _laws(values, counts, n, law, likely)
     if group is None:
         return None
-    gained = n * float(counts @ (group.log_likelihood(values) - _one_law(values, counts, freedom)))
+    gained = n * float(counts @ (group.log_likelihood(values) - _one_law(values, counts, law)))
     gained -= _price(group, n)
     return (replace(group, direction=direction), y, gained) if gained > 0.0 else None
 
@@ -366,18 +465,24 @@ def _direction(
     return z_scores / length if length > 0.0 else None
 
 
-def _binned(y: Array, base: Array, wrong: Array) -> tuple[Array, Array, Array]:
-    """Return a grid along a direction, the weight at each point, and how much of it is wrong.
-
-    Points are a hundredth of the distance of the quartiles apart; a law takes no notice of it, and
-    the work no longer grows with the rows.
-    """
+def _frame(y: Array, base: Array) -> tuple[float, float]:
+    """Return the middle of rows along a direction, and a fiftieth of their quartiles' distance."""
     low, middle, high = weighted_quantile(y, base, [0.25, 0.5, 0.75])
     # Where more than half of the rows agree, the deviation of all stands in for their quartiles.
     width = float(high - low) or float(np.sqrt(base @ (y - middle) ** 2)) or 1.0
-    reach = _BINS / 200.0 * width
-    grid = np.linspace(middle - reach, middle + reach, _BINS)
-    places = np.clip((y - grid[0]) / (grid[1] - grid[0]), 0.0, _BINS - 1.0)
+    return float(middle), width / _BINS_IN_QUARTILES
+
+
+def _binned(
+    y: Array, base: Array, wrong: Array, frame: tuple[float, float]
+) -> tuple[Array, Array, Array]:
+    """Return a grid along a direction, the weight at each point, and how much of it is wrong.
+
+    A law takes no notice of it, and the work no longer grows with the rows.
+    """
+    middle, step = frame
+    grid = middle + step * (np.arange(_BINS, dtype=np.float64) - (_BINS - 1) / 2.0)
+    places = np.clip((y - grid[0]) / step, 0.0, _BINS - 1.0)
     # A row is shared between its two neighbours, so that no answer hangs on the last digit.
     lower = np.minimum(places.astype(np.intp), _BINS - 2)
     upper_share = places - lower
@@ -391,31 +496,113 @@ def _binned(y: Array, base: Array, wrong: Array) -> tuple[Array, Array, Array]:
     return grid[filled], weight[filled], shared(base * wrong)[filled] / weight[filled]
 
 
-def _laws(y: Array, base: Array, n: float, freedom: float, wrong: Array) -> Group | None:
+def _crowded(y: Array, base: Array, n: float) -> Array | None:
+    r"""Return how likely rows are to be too many in the interval in which this is most evident.
+
+    With the share o of the rows in an interval and e that a Gaussian has there, the evidence is
+    :math:`n (o \log(o/e) - o + e)` nats. None where it is below the price of a law.
+    """
+    mean = float(base @ y)
+    deviation = float(np.sqrt(base @ (y - mean) ** 2))
+    below = np.concatenate([[0.0], np.cumsum(base)])
+    middles = (y[1:] + y[:-1]) / 2.0
+    expected = np.concatenate([[0.0], ndtr((middles - mean) / deviation), [1.0]])
+    best, chances = 0.5 * float(np.log(n)) * 4.0, None
+    width = 1
+    while width <= y.size // 2:
+        o, e = (np.maximum(of[width:] - of[:-width], _TINY) for of in (below, expected))
+        evidence = np.where(o > e, n * (o * np.log(o / e) - o + e), 0.0)
+        place = int(np.argmax(evidence))
+        if evidence[place] > best:
+            best, chances = float(evidence[place]), np.zeros(y.size)
+            chances[place : place + width] = 1.0 - e[place] / o[place]
+        width *= 2
+    return chances
+
+
+def _laws(y: Array, base: Array, n: float, law: Law, wrong: Array) -> Group | None:
     """Return the laws along a direction that gain most in likelihood, less their price.
 
     First one law of outliers that spread by one, as clean rows do in units of the noise: a law that
-    is free to be wide from the start takes clean rows for its own. From there one that is free, two
-    that spread by one, and two that are free.
+    is free to be wide from the start takes clean rows for its own. From there one that is free; and
+    one law more, of the rows that lie farther out than the largest law explains, as long as it
+    gains.
     """
-    first = _maximised(y, base, n, freedom, wrong[None, :], free=False)
-    if first is None:
-        return None
-    wrong = first.wrong(y)
-    if not np.any(wrong):
-        return None
-    mean = float(base @ (wrong * y)) / float(base @ wrong)
-    far = np.sign(mean - first.centre) * (y - mean) > first.spread
-    two = np.stack([np.where(far, 0.0, wrong), np.where(far, wrong, 0.0)])
-    more = [
-        _maximised(y, base, n, freedom, start, free=free)
-        for start, free in ((wrong[None, :], True), (two, False), (two, True))
-    ]
-    found = [first, *(group for group in more if group is not None)]
-    group = max(found, key=lambda g: n * float(base @ g.log_likelihood(y)) - _price(g, n))
+
+    def gained(group: Group) -> float:
+        return n * float(base @ group.log_likelihood(y)) - _price(group, n)
+
+    group: Group | None = None
+    best, start = -np.inf, wrong[None, :]
+    for _ in range(_MOST_LAWS):
+        tied = _maximised(y, base, n, law, start, free=False)
+        if group is None:
+            if tied is None or not np.any(tied.wrong(y)):
+                return None
+            start = tied.wrong(y)[None, :]
+        free = _maximised(y, base, n, law, start, free=True)
+        found = max((each for each in (tied, free) if each is not None), key=gained, default=None)
+        if found is None or gained(found) <= best:
+            break
+        group, best = found, gained(found)
+        parts = group.judged(y)[1]
+        largest = int(np.argmax(group.shares))
+        middle, width = group.centres[largest], group.spreads[largest]
+        far = np.sign(middle - group.centre) * (y - middle) > width
+        start = np.concatenate([parts, np.where(far, parts[largest], 0.0)[None, :]])
+        start[largest, far] = 0.0
+    assert group is not None
     # Nearer than that the outliers move the mean by less than the clean rows lost with them do.
     apart = np.abs(group.centres - group.centre) > group.spread
     return group if apart.all() else None
+
+
+def _in_features(
+    samples: Samples, base: Array, n: float, group: Group, projected: Array, law: Law
+) -> tuple[Group, float] | None:
+    """Return the group as clean rows that were moved, told in each feature, and what it explains.
+
+    Where noise is not Gaussian that tells more than the projection does, and it is the whole
+    posterior: rows weighed by it have all moments of clean rows, not those along the direction
+    alone. None where the outliers become the majority.
+    """
+    used = np.flatnonzero(group.direction)
+    x = _columns(samples, used)
+    # A feature of one value moves nothing.
+    varies = np.ptp(x, axis=0) > 0.0
+    used, x = used[varies], x[:, varies]
+
+    def best(wrong: Array, last: Group | None) -> Group | None:
+        shares = np.maximum(wrong @ base, _TINY)
+        if shares.sum() >= 0.5:
+            return None
+        clean = base * (1.0 - wrong.sum(axis=0))
+        origin = clean @ x / clean.sum()
+        means = (wrong * base) @ x / shares[:, None]
+        away = shares @ (means - origin)
+        towards = away / max(float(np.linalg.norm(away)), _TINY)
+        squares = [np.mean((w * base) @ (x - m) ** 2) for w, m in zip(wrong, means, strict=True)]
+        spreads = np.maximum(np.sqrt(np.array(squares) / shares), max(_NARROWEST, law.step))
+        centre, centres = float(origin @ towards), means @ towards
+        return Group(towards, centre, 1.0, law, centres, spreads, shares, True, origin)
+
+    found = _climbed(best, x, base, n, group.judged(projected)[1], _STEPS // 4)
+    if found is None:
+        return None
+    explained = found.explained(x, base)
+    towards, origin = np.zeros((2, group.direction.size))
+    towards[used], origin[used] = found.direction, found.origin
+    return replace(found, direction=towards, origin=origin), explained
+
+
+def _columns(samples: Samples, used: Indices) -> Array:
+    """Return some features of all rows, shape (n, k)."""
+    return samples.columns(used).project(np.eye(used.size))
+
+
+def _any(odds: Array) -> Array:
+    """Return the log odds of any of several laws, from those of each in shape (m, n)."""
+    return np.asarray(odds[0] if len(odds) == 1 else np.logaddexp.reduce(odds, axis=0))
 
 
 def _direction_price(direction: Array, n: float) -> float:
@@ -433,7 +620,7 @@ def _price(group: Group, n: float) -> float:
     The share and centre of each law of outliers and, where they are free, all spreads.
     """
     numbers = 2 * group.centres.size
-    if np.any(group.spreads != group.spread):
+    if not group.alike:
         numbers += 1 + group.spreads.size
     return 0.5 * float(np.log(n)) * numbers
 
@@ -442,7 +629,7 @@ def _maximised(
     y: Array,
     base: Array,
     n: float,
-    freedom: float,
+    law: Law,
     wrong: Array,
     *,
     free: bool,
@@ -456,40 +643,66 @@ def _maximised(
         Rows along a direction, and their weights.
     n : float
         The number of rows that these amount to.
-    freedom : float
-        Of the law of the clean rows.
+    law : Law
+        Of the clean rows.
     wrong : ndarray of shape (m, n)
         How likely each row is, at first, to be of each law of outliers.
     free : bool
         Whether each law has a spread of its own; else all have that of unit noise.
     steps : int
     """
-    # The scale at which a t law has variance one.
-    unit = float(np.sqrt(1.0 - 2.0 / freedom))
-    narrowest = _NARROWEST * float(np.sqrt(base @ (y - base @ y) ** 2))
-    tail = np.ones(y.size)
-    group: Group | None = None
-    for _ in range(steps):
+    narrowest = max(_NARROWEST * float(np.sqrt(base @ (y - base @ y) ** 2)), law.step)
+
+    def best(wrong: Array, last: Group | None) -> Group | None:
         shares = wrong @ base
         if shares.min() * n < _FEWEST or shares.sum() > 0.5:
             return None
         clean = base * (1.0 - wrong.sum(axis=0))
-        centre = float((clean * tail) @ y) / float(clean @ tail)
+        steady = clean if last is None else clean * law.steady((y - last.centre) / last.spread)
+        centre = float(steady @ y) / float(steady.sum())
         centres = (wrong * y) @ base / shares
-        spread, spreads = unit, np.full(shares.size, unit)
+        spread, spreads = law.unit, np.full(shares.size, law.unit)
         if free:
-            square = float((clean * tail) @ (y - centre) ** 2) / float(clean.sum())
-            squares = (wrong * (y - centres[:, None]) ** 2) @ base / shares
+            square = float(steady @ (y - centre) ** 2) / float(clean.sum())
             spread = max(float(np.sqrt(square)), narrowest)
+            squares = (wrong * (y - centres[:, None]) ** 2) @ base / shares
             spreads = np.maximum(np.sqrt(squares), narrowest)
             if spread == 0.0 or not spreads.all():
                 return None
-        group = Group(np.empty(0), centre, spread, freedom, centres, spreads, shares)
-        if np.isfinite(freedom):
-            tail = (freedom + 1.0) / (freedom + ((y - centre) / spread) ** 2)
-        odds = np.exp(np.clip(group.log_odds(y), -700.0, 700.0))
-        before, wrong = wrong, odds / (1.0 + odds.sum(axis=0))
-        if float(np.abs(wrong - before).sum(axis=0) @ base) <= _TOLERANCE * float(shares.sum()):
+        return Group(np.empty(0), centre, spread, law, centres, spreads, shares, not free)
+
+    return _climbed(best, y, base, n, wrong, steps)
+
+
+def _climbed(
+    best: Callable[[Array, Group | None], Group | None],
+    seen: Array,
+    base: Array,
+    n: float,
+    wrong: Array,
+    steps: int,
+) -> Group | None:
+    """Return the most likely laws by expectation maximisation, or None where a step has none.
+
+    Parameters
+    ----------
+    best : callable
+        From how likely rows are to be of each law, and the laws before, to the next ones.
+    seen, base, n, wrong, steps
+        As for `_maximised`.
+    """
+    group: Group | None = None
+    reached = -np.inf
+    for _ in range(steps):
+        found = best(wrong, group)
+        if found is None:
+            return None
+        likelihood, wrong = found.judged(seen)
+        value = float(base @ likelihood)
+        risen = n * (value - reached)
+        if risen > 0.0:
+            group, reached = found, value
+        if risen <= _NATS:
             break
     return group
 
@@ -505,7 +718,7 @@ def two_laws(y: Array, weight: Array, wrong: Array, freedom: float) -> tuple[Gro
     wrong : ndarray of shape (n,)
         How likely each row is, at first, to be one of the outliers.
     freedom : float
-        Of the law of the clean rows; infinite for a Gaussian.
+        Of the law of the clean rows, Student's t; infinite for a Gaussian.
 
     Returns
     -------
@@ -514,29 +727,25 @@ def two_laws(y: Array, weight: Array, wrong: Array, freedom: float) -> tuple[Gro
     gain : float
         Nats by which the two laws explain the rows better than one does.
     """
-    n = float(weight.sum())
-    group = _maximised(y, weight / n, n, freedom, wrong[None, :], free=True)
+    n, law = float(weight.sum()), Student(freedom)
+    group = _maximised(y, weight / n, n, law, wrong[None, :], free=True)
     if group is None:
         return None
-    one_law = _one_law(y, weight / n, freedom)
-    return group, float(weight @ (group.log_likelihood(y) - one_law))
+    return group, float(weight @ (group.log_likelihood(y) - _one_law(y, weight / n, law)))
 
 
-def _one_law(y: Array, base: Array, freedom: float) -> Array:
+def _one_law(y: Array, base: Array, law: Law) -> Array:
     """Return the log density of each row under the one law that fits all."""
     centre = float(base @ y)
     spread = float(np.sqrt(base @ (y - centre) ** 2))
-    for _ in range(_STEPS if np.isfinite(freedom) else 0):
-        steady = base * (freedom + 1.0) / (freedom + ((y - centre) / spread) ** 2)
-        centre = float(steady @ y) / float(steady.sum())
-        spread = float(np.sqrt(steady @ (y - centre) ** 2))
-    return log_density(y, centre, spread, freedom)
+    if isinstance(law, Learned) or np.isfinite(law.freedom):
 
+        def placed(at: Array) -> tuple[float, float]:
+            return centre + spread * float(at[0] - 1.0), spread * float(np.exp(at[1] - 1.0))
 
-def log_density(y: Array, centre: float | Array, spread: float | Array, freedom: float) -> Array:
-    """Return the log density of a t law, or of a Gaussian where the freedom is infinite."""
-    z = (y - centre) / spread
-    if not np.isfinite(freedom):
-        return np.asarray(-0.5 * z * z - np.log(spread) - 0.5 * np.log(2.0 * np.pi))
-    constant = gammaln((freedom + 1) / 2) - gammaln(freedom / 2) - 0.5 * np.log(freedom * np.pi)
-    return np.asarray(constant - np.log(spread) - (freedom + 1) / 2 * np.log1p(z * z / freedom))
+        def loss(at: Array) -> float:
+            return -float(base @ law.log_density(y, *placed(at)))
+
+        # Its first steps are a twentieth of where it starts.
+        centre, spread = placed(minimize(loss, np.ones(2), method="Nelder-Mead", tol=1e-3).x)
+    return law.log_density(y, centre, spread)

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
 
+from outweigh.fit.law import GAUSSIAN, Law
 from outweigh.fit.tuning import TUNING, Tuning
 from outweigh.norms.floor import NoiseFloor, noise_floor
 from outweigh.objectives import MomentObjective
 from outweigh.optimise.capped_simplex import CappedSimplex
 from outweigh.protocols import Array, Indices, Norm, Samples
-
-__all__ = ["Problem", "typical_kurtosis"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -33,6 +33,8 @@ class Problem:
         The number of features whose noise there is: that of the data, where the samples are in
         coordinates of a span.
     tuning : Tuning
+    law : callable
+        From weights to the law of a typical feature under them.
     """
 
     objective: MomentObjective
@@ -41,6 +43,7 @@ class Problem:
     kurtosis: float
     n_ambient: int
     tuning: Tuning = TUNING
+    law: Callable[[Array], Law] = lambda weights: GAUSSIAN
 
     @property
     def samples(self) -> Samples:
@@ -50,10 +53,12 @@ class Problem:
     def domain(self, bound: float) -> CappedSimplex:
         """Return the weights that remove at most the share `bound`."""
         # The bound may equal the pruned share to the last digit; D must not be empty by rounding.
-        room = 1e-12 * (self.pruned.size > 0)
-        return CappedSimplex.from_contamination(self.sample_weight, bound + room).pruned(
-            self.pruned
-        )
+        bound = self.in_whole_rows(bound) + 1e-12 * (self.pruned.size > 0)
+        return CappedSimplex.from_contamination(self.sample_weight, bound).pruned(self.pruned)
+
+    def in_whole_rows(self, bound: float) -> float:
+        """Return a bound, or the share of the pruned rows where that is more by a part of a row."""
+        return max(bound, float(self.sample_weight[self.pruned].sum() / self.sample_weight.sum()))
 
     @property
     def untouched(self) -> Array:

@@ -22,7 +22,7 @@ from scipy.special import betaln, fdtrc, fdtri, log_expit
 from outweigh.fit.columns import weighted_quantile
 from outweigh.protocols import Array
 
-__all__ = ["FarGroup", "RadialLaw", "radial_law", "second_group"]
+__all__ = ["FarGroup", "RadialLaw", "discovered", "radial_law", "second_group"]
 
 _TINY = 1e-300
 _MANY = 1e6
@@ -81,6 +81,19 @@ def radial_law(
     # The spread of log D falls with either parameter.
     x = high if excess(high) >= 0.0 else low if excess(low) <= 0.0 else brentq(excess, low, high)
     return RadialLaw(1.0, *law(float(x))).at_median(float(median))
+
+
+def discovered(law: RadialLaw, squared: Array, weight: Array, level: float, rate: float) -> float:
+    """Return the probability beyond which clean rows are taken for far ones.
+
+    Where no row is far that is the level. Where many are, more is known of where they begin: of all
+    that are taken for far this rate is expected to be clean (Benjamini and Hochberg, 1995).
+    """
+    chance = law.exceeded(squared)
+    order = np.argsort(chance, kind="stable")
+    levels = np.maximum(level, rate * np.cumsum(weight[order]) / weight.sum())
+    far = np.flatnonzero(chance[order] <= levels)
+    return float(levels[far[-1]]) if far.size else level
 
 
 @dataclass(frozen=True, slots=True)

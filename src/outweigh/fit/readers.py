@@ -60,7 +60,8 @@ class DenseReader:
     ----------
     n_components : int
     candidates : int, default=3
-        Directions looked at beyond those: there are outliers' among them.
+        Directions looked at beyond those, at least: there are outliers' among them. All along which
+        rows vary more than noise does are looked at.
     n_features : int, default=0
         Whose noise there is, where rows are in coordinates of a span; 0 for as many as coordinates.
     """
@@ -92,8 +93,10 @@ class DenseReader:
         apart. Further directions in which the bulk varies more than noise does come after them.
         """
         r, n = self.n_components, float(sample_weight.sum())
-        rows = int(n / _ROWS_PER_DIRECTION)
-        count = min(r + self.candidates, excess.shape[0], max(rows, r))
+        d, rows = self.n_features or excess.shape[0], int(n / _ROWS_PER_DIRECTION)
+        edge = float((1.0 + np.sqrt(d / n)) ** 2)
+        above = int(np.count_nonzero(np.linalg.eigvalsh(excess) > _ABOVE_EDGE * edge - 1.0))
+        count = min(max(r + self.candidates, above), excess.shape[0], max(rows, r))
         basis = top_eigenvectors(excess, count)
         if rows < count:
             return basis[:, :r]
@@ -103,8 +106,6 @@ class DenseReader:
             scatter = robust_scatter(along, sample_weight)
             turn = top_eigenvectors(scatter, count)
             basis, along = basis @ turn, along @ turn
-        d = self.n_features or excess.shape[0]
-        edge = float((1.0 + np.sqrt(d / n)) ** 2)
         more = _varies(along[:, r:], excess, basis[:, r:], sample_weight, edge)
         return np.hstack([basis[:, :r], basis[:, r:][:, more]])
 

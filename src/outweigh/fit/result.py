@@ -38,6 +38,9 @@ class Fit:
         Of the rows of the fit.
     components : ndarray of shape (d, r)
         In units of the noise, columns of unit length; r is 0 for a mean.
+    aside : ndarray of shape (d, m)
+        Orthonormal directions that the objective leaves out: those of the components and of what
+        else the bulk varies along; m is 0 for a mean.
     """
 
     noise: Noise
@@ -47,6 +50,7 @@ class Fit:
     score: RowScore | DistanceScore | EllipticalScore
     scores: Array
     components: Array
+    aside: Array
 
     @property
     def weights(self) -> Array:

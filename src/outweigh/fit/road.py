@@ -7,16 +7,19 @@ weights found, the road is taken again. What differs between the estimators is a
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cache
 
 import numpy as np
 
 from outweigh.fit.beyond import Beyond, BeyondReader, in_features, level_beside
 from outweigh.fit.certificate import certified
 from outweigh.fit.columns import largest_of
-from outweigh.fit.noise import MAD_ERROR, ROWS_FOR_ORIGIN, Noise, first_look
+from outweigh.fit.law import GAUSSIAN, Law, TypicalLaw
+from outweigh.fit.noise import MAD_ERROR, ROWS_FOR_ORIGIN, Noise, first_look, spread_places
 from outweigh.fit.own_features import component_of_bulk
-from outweigh.fit.posterior import freedom_along, groups_spread
+from outweigh.fit.posterior import groups_in_features, groups_spread
 from outweigh.fit.problem import Problem, typical_kurtosis
 from outweigh.fit.readers import (
     DenseReader,
@@ -31,7 +34,7 @@ from outweigh.fit.score import score_rows
 from outweigh.fit.search import Found, Search, Weights
 from outweigh.fit.task import Settings, Task
 from outweigh.fit.tuning import Tuning
-from outweigh.fit.unknown import first_impression, fit_elliptical
+from outweigh.fit.unknown import fit_elliptical, looks_correlated
 from outweigh.fit.volume import fit_by_volume, looks_white
 from outweigh.fit.workspace import Everything, Part, Workspace, coordinates, workspace_for
 from outweigh.norms import KyFan
@@ -39,7 +42,7 @@ from outweigh.norms.entrywise import top_k_indices
 from outweigh.objectives import MomentObjective
 from outweigh.optimise import steps_for
 from outweigh.optimise.descent import Callback
-from outweigh.protocols import Array, Status
+from outweigh.protocols import Array, Indices, Samples, Status
 from outweigh.samples import Rows
 from outweigh.samples.matrices import as_array
 
@@ -47,6 +50,8 @@ __all__ = ["fit"]
 
 # With fewer rows than this no second moment tells a wrong one from a clean one.
 _FEWEST_ROWS = 10
+# Rows and values that a typical law is read off.
+_LAW_ROWS, _LAW_VALUES = 2000, 400_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -99,17 +104,16 @@ def fit(
     if task.n_components and not (settings.is_white or looks_white(noise, task, settings)):
         return fit_by_volume(noise, task, settings)
     may_correlate = settings.find_covariance and not task.n_components
-    cloud, correlated = False, False
-    if may_correlate:
-        cloud, correlated = first_impression(noise, settings.tuning)
-    if correlated:
+    if may_correlate and looks_correlated(noise, settings.tuning):
         return fit_elliptical(noise, task, settings)
     if task.n_components and task.n_nonzero is None and settings.covariance is None:
         noise = _in_units_beside(noise, task, settings)
     counts = _first_counts(noise, task, settings)
+    # Each feature in units of its own, whatever those of an attempt are.
+    law = _LawOfRows(noise)
     risen = False
     for left in reversed(range(settings.tuning.attempts)):
-        solution = _Attempt(noise, task, counts, settings, callback).solve()
+        solution = _Attempt(noise, task, counts, settings, callback, law).solve()
         factor = _better_units(solution, settings)
         counted = _better_counts(solution, task, counts, settings)
         if risen and sum(counted) < sum(counts):
@@ -120,37 +124,23 @@ def fit(
             break
         counts = counted
         noise = noise if factor is None else noise.rescaled(factor)
-    if may_correlate and not _explained(solution, cloud, settings.tuning):
+    if may_correlate and not _explained(solution.found):
         shaped = fit_elliptical(noise, task, settings)
         unseen = bool(solution.found.weights.groups) and shaped.certificate.apart == 0.0
-        # Rows that form no cloud have a shape only if by it nothing is in doubt.
-        shapeless = not cloud and not shaped.certificate.clean
-        if not shapeless and not (unseen and _nearly_clean(solution, settings.tuning)):
-            grouped = solution.problem.removed(solution.found.weights.values) if unseen else 0.0
-            # Groups that only uncorrelated columns would show are not passed over in silence.
-            return shaped.in_doubt(grouped) if grouped > shaped.certificate.removed else shaped
+        grouped = solution.problem.removed(solution.found.weights.values) if unseen else 0.0
+        # Groups that only uncorrelated columns would show are not passed over in silence.
+        return shaped.in_doubt(grouped) if grouped > shaped.certificate.removed else shaped
     return _finished(solution, task, counts, settings)
 
 
-def _explained(solution: _Solution, cloud: bool, tuning: Tuning) -> bool:
+def _explained(found: Found) -> bool:
     """Tell whether white noise explains the rows, with the outliers that were found in it.
 
     Rows that are left must be clean, and rows that were removed in a group of outliers: those of
-    correlated rows are in none. Where rows form no cloud, whose shape would tell otherwise, what is
-    left need only be nearly clean.
+    correlated rows are in none.
     """
-    if not cloud:
-        return _nearly_clean(solution, tuning)
-    found = solution.found
     grouped = bool(found.weights.groups) or not found.weights.moved
     return grouped and found.status is not Status.STALLED
-
-
-def _nearly_clean(solution: _Solution, tuning: Tuning) -> bool:
-    """Tell whether what is left is not far above the clean level, though it may have stalled."""
-    found = solution.found
-    level = solution.problem.floor(found.weights.values).clean
-    return found.status is not Status.STALLED or found.value <= tuning.correlated * level
 
 
 class _Attempt:
@@ -164,6 +154,8 @@ class _Attempt:
         Nonzero entries of the mean, or of each component; () for all.
     settings : Settings
     callback : callable, optional
+    law : callable
+        From weights to the law of a typical feature under them.
     """
 
     def __init__(
@@ -173,6 +165,7 @@ class _Attempt:
         counts: tuple[int, ...],
         settings: Settings,
         callback: Callback | None,
+        law: Callable[[Array], Law],
     ) -> None:
         self._noise, self._task, self._settings = noise, task, settings
         self._counts, self._callback = counts, callback
@@ -190,6 +183,7 @@ class _Attempt:
             typical_kurtosis(noise.samples, noise.untouched),
             noise.samples.n_features,
             settings.tuning,
+            law,
         )
 
     def solve(self) -> _Solution:
@@ -212,14 +206,15 @@ class _Attempt:
         elif not known and found.weights.moved:
             found = self._search(current, share, space, groups=True, earlier=found)
         solution = _Solution(self._noise, self._part, current, found, bound, components)
-        # In wrong units rows that did not come clean are no better seen on few features.
-        if (self._reader is None and self._task.is_sparse) and (
+        # In wrong units rows that did not come clean are no better seen by another look.
+        if self._reader is None and (
             found.status is Status.REACHED or _better_units(solution, self._settings) is None
         ):
-            solution = replace(solution, found=self._on_support(found))
-        if not known:
-            solution = replace(solution, bound=problem.least_bound(solution.found.weights.values))
-        return solution
+            found = self._further(current, found, space)
+            found = self._on_support(found) if self._task.is_sparse else found
+            solution = replace(solution, found=found)
+        least = problem.least_bound(solution.found.weights.values)
+        return replace(solution, bound=problem.in_whole_rows(bound) if known else least)
 
     def _search(
         self,
@@ -237,7 +232,7 @@ class _Attempt:
         removes too many clean rows to point anywhere; they may remove as much as the bound allows.
         """
         settings, domain = self._settings, self._problem.domain(share)
-        make_rule, update = steps_for(settings.solver, domain, settings.tuning.patience)
+        make_rule, update = steps_for(settings.solver, domain)
         return Search(
             problem,
             domain,
@@ -246,9 +241,23 @@ class _Attempt:
             update,
             settings.max_iter,
             group_domain=self._problem.domain(settings.bound) if groups else None,
-            sparse=self._task.is_sparse and not further,
+            sparse=self._task.is_sparse and problem is self._problem,
             callback=self._callback,
         ).run(earlier, further=further)
+
+    def _further(self, problem: Problem, found: Found, space: Workspace) -> Found:
+        """Return what was found after a look at what its groups leave, as long as that is more.
+
+        A descent from the weights of the groups points at the next ones.
+        """
+        while found.weights.groups and found.status is Status.STALLED:
+            more = self._search(
+                problem, self._settings.bound, space, groups=True, earlier=found, further=True
+            )
+            if len(more.weights.groups) == len(found.weights.groups):
+                break
+            found = replace(more, trace=found.trace + more.trace)
+        return found
 
     def _first_components(self) -> Array:
         """Return components of the bulk of the rows, before any weights; none for a mean."""
@@ -283,6 +292,8 @@ class _Attempt:
         assert self._reader is not None
         problem, before = self._problem, found.weights
         domain = problem.domain(self._settings.bound)
+        # Read off rows only where there are any to weigh.
+        law = cache(lambda: problem.law(before.values))
         values, groups, wrong = groups_spread(
             problem.samples,
             domain,
@@ -290,7 +301,7 @@ class _Attempt:
             before.values,
             orthonormal(components),
             self._reader.leading,
-            lambda direction: freedom_along(self._part.lift(direction), problem.kurtosis),
+            lambda direction: law().along(self._part.lift(direction)),
             centred=self._task.centred,
             most=problem.tuning.groups,
         )
@@ -320,10 +331,12 @@ class _Attempt:
         support = top_k_indices(samples.mean(found.weights.values), self._counts[0])
         objective = MomentObjective(samples.columns(support).at_hand(), KyFan(1), True)
         few = replace(self._problem, objective=objective, n_ambient=support.size)
+        part = Part(samples.n_features, columns=support)
+        found = self._in_features(objective.samples, part, found)
         value = objective.verify(found.weights.values).value
         level = few.floor(found.weights.values).clean
         if value > level:
-            space = Everything(few, Part(samples.n_features, columns=support))
+            space = Everything(few, part)
             more = self._search(
                 few, self._settings.bound, space, groups=True, earlier=found, further=True
             )
@@ -332,6 +345,40 @@ class _Attempt:
             if value > level and found.status is Status.REACHED:
                 found = replace(found, status=Status.STALLED)
         return replace(found, support_level=value / level if level > 0.0 else 0.0)
+
+    def _in_features(self, samples: Samples, part: Part, found: Found) -> Found:
+        """Return what was found without rows that lie together in single features of the answer.
+
+        Not where the law of clean rows is learned: what it lacks would be taken for such rows.
+        """
+        problem, before = self._problem, found.weights
+        domain = problem.domain(self._settings.bound)
+        values, groups, wrong = groups_in_features(samples, domain, before.values, part.lift)
+        if not groups or not problem.tuning.groups or problem.law(before.values) != GAUSSIAN:
+            return found
+        lifted = tuple(group.lifted(part.lift) for group in groups)
+        return _seen_by(problem, replace(found, weights=before.by_groups(values, lifted, wrong)))
+
+
+class _LawOfRows:
+    """The law of a typical feature under given weights, read off some rows and features."""
+
+    def __init__(self, noise: Noise) -> None:
+        self._noise = noise
+        self._read: tuple[Indices, Array, TypicalLaw] | None = None
+
+    def __call__(self, weights: Array) -> Law:
+        noise = self._noise
+        if self._read is None:
+            d = noise.samples.n_features
+            places, times = spread_places(
+                noise.sample_weight, noise.keys, max(_LAW_ROWS, _LAW_VALUES // d)
+            )
+            rows = noise.standardizer.apply(noise.rows.take(places))
+            rows = rows[:, :: -(-d * _LAW_ROWS // _LAW_VALUES)]
+            self._read = places, times, TypicalLaw(rows, times)
+        places, times, law = self._read
+        return law(times * weights[places] / noise.sample_weight[places])
 
 
 def _beside(problem: Problem, components: Array) -> Problem:
@@ -388,7 +435,8 @@ def _first_counts(noise: Noise, task: Task, settings: Settings) -> tuple[int, ..
         return count_significant(excess, samples, noise.kept, task.n_components, n)
     # The centre before any weights is read off a sample.
     n = min(float(noise.sample_weight.sum()), float(ROWS_FOR_ORIGIN))
-    rough = noise.centre / noise.standardizer.scale
+    rough = noise.standardizer.origin + noise.centre
+    rough /= noise.standardizer.scale
     return (max(1, min(count_entries(rough, n), rough.size // 4)),)
 
 
@@ -427,7 +475,7 @@ def _in_units_beside(noise: Noise, task: Task, settings: Settings) -> Noise:
     Components that are in most columns are in the spread of a typical one. Outliers only add to
     what is left, so units that would be larger are no better.
     """
-    attempt = _Attempt(noise, task, (), settings, None)
+    attempt = _Attempt(noise, task, (), settings, None, _LawOfRows(noise))
     level = attempt.level_beside_first()
     # Noise that is nothing beside the components is not told from rounding.
     off = 1e-6 < level < 1.0 - settings.tuning.units_tolerance
@@ -482,7 +530,7 @@ def _finished(solution: _Solution, task: Task, counts: tuple[int, ...], settings
         found.weights,
         force=part.lift_form(found.weights.force),
         drift=part.lift(found.weights.drift),
-        groups=tuple(group.along(part.lift(group.direction)) for group in found.weights.groups),
+        groups=tuple(group.lifted(part.lift) for group in found.weights.groups),
     )
     score, scores = score_rows(noise, weights)
     if task.n_components and task.is_sparse and not given and settings.bound > 0.0:
@@ -491,9 +539,10 @@ def _finished(solution: _Solution, task: Task, counts: tuple[int, ...], settings
         )
     if given and task.n_components:
         components = in_features(noise, weights.values, components, task, ())
-    return Fit(
-        noise, problem, replace(found, weights=weights), certificate, score, scores, components
-    )
+    removed = problem.objective.removed
+    aside = np.empty((noise.samples.n_features, 0)) if removed is None else part.lift(removed)
+    found = replace(found, weights=weights)
+    return Fit(noise, problem, found, certificate, score, scores, components, aside)
 
 
 def _of_bulk(noise: Noise, weights: Array, components: Array, n_rows: float) -> Array:

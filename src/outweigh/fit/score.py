@@ -6,13 +6,14 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, logsumexp
+from scipy.special import expit
 
 from outweigh.fit.columns import weighted_quantile
 from outweigh.fit.elliptical import Cloud
 from outweigh.fit.noise import Noise, Standardizer
-from outweigh.fit.posterior import Group
+from outweigh.fit.posterior import Groups
 from outweigh.fit.search import Weights
+from outweigh.fit.tuning import TUNING
 from outweigh.forms import Form
 from outweigh.protocols import Array, Samples
 from outweigh.samples import DenseSamples
@@ -65,7 +66,7 @@ class RowScore:
     drift: Array
     level: float
     total: float
-    groups: tuple[Group, ...]
+    groups: Groups
 
     def __call__(self, X: NDArray[np.floating]) -> Array:
         """Return the score of each row of X, at most 0; lower is less trusted."""
@@ -115,22 +116,31 @@ class RowScore:
             # Products z'v of whitened rows z = Wy are sums over the features of y times Wv.
             return vectors if whitener is None else whitener @ vectors
 
-        squares = np.maximum(away * to_features(white.T).T - 1.0, 0.0)
-        parts = (_DISTANCE_GAIN / self.radius_sq * expit(by_distance))[:, None] * squares
+        parts = np.maximum(away * to_features(white.T).T - 1.0, 0.0)
+        parts *= (_DISTANCE_GAIN / self.radius_sq * expit(by_distance))[:, None]
         slope = self.force.symmetric_product(self.centre) - self.drift
         force = self.force.symmetric_product(white.T) / 2.0 + slope[:, None]
         lost = self.total * away * to_features(force).T
         for group in self.groups:
             projected = samples.project(group.direction)
             side = np.sign(projected - group.centre)[:, None]
-            along = np.maximum(side * to_features(group.direction) * away, 0.0)
+            along = away * to_features(group.direction)
+            along *= side
+            np.maximum(along, 0.0, out=along)
             # By how much it speaks against the row, in nats: probabilities are all close to one.
-            odds = np.logaddexp(0.0, logsumexp(group.log_odds(projected), axis=0))
-            lost += (odds / np.maximum(along.sum(axis=1), _TINY))[:, None] * along
+            seen = group.seen(samples)
+            odds = np.logaddexp(0.0, np.logaddexp.reduce(group.log_odds(seen), axis=0))
+            total = along.sum(axis=1)
+            # A row at the centre along the direction has no feature that speaks against it.
+            share = np.divide(odds, total, out=np.zeros_like(odds), where=total > 1e-12)
+            along *= share[:, None]
+            lost += along
         # Half of a product of a large and a small deviation is no reason against the small one.
         own = away * away
         own /= own + _SMALL * own.max(axis=1, initial=_TINY, keepdims=True)
-        parts += (_LOSS_GAIN * expit(by_loss))[:, None] * np.maximum(lost, 0.0) * own
+        own *= np.maximum(lost, 0.0, out=lost)
+        own *= (_LOSS_GAIN * expit(by_loss))[:, None]
+        parts += own
         unexplained = parts.sum(axis=1) <= 0.0
         parts[unexplained] = np.square(away[unexplained]) + _TINY
         return parts, away
@@ -145,7 +155,7 @@ class RowScore:
             pushed = samples.quadratic(self.force, self.drift)
             clean = np.ones(samples.n_samples)
             for group in self.groups:
-                clean *= 1.0 - group.wrong(samples.project(group.direction))
+                clean *= 1.0 - group.wrong(group.seen(samples))
             wrong = 1.0 - clean
         lost = wrong + self.total * (pushed - self.level)
         far = samples.squared_distances(self.anchor) if far is None else far
@@ -158,7 +168,7 @@ class EllipticalScore:
     """A score for rows of unknown covariance: minus what speaks most against the row.
 
     Its squared distance in units of the limit, or twice its chance to be of a group that stands
-    apart; below -1 a row is distrusted.
+    apart, or a value in units of its column's reach; below -1 a row is distrusted.
 
     Attributes
     ----------
@@ -174,7 +184,8 @@ class EllipticalScore:
         """Return the score of each row of X, at most 0; lower is less trusted."""
         cloud, (z, outside) = self.cloud, self.cloud.coordinates(X)
         squared = np.square(cloud.scatter.white(z)).sum(axis=1) + outside / cloud.scatter.outside
-        return np.asarray(-np.maximum(squared / cloud.limit, 2.0 * cloud.apart(z)))
+        far = np.maximum(squared / cloud.limit, cloud.reach.exceeded(X))
+        return np.asarray(-np.maximum(far, 2.0 * cloud.apart(z)))
 
     def clean(self, X: NDArray[np.floating]) -> Array:
         """Return the chance of each row to be clean; 0 beyond the limit."""
@@ -198,7 +209,13 @@ class EllipticalScore:
             pulled = np.where(of_group[:, None], toward, pulled)
         if cloud.basis is not None:
             away, pulled = away @ cloud.basis, pulled @ cloud.basis
-        return self._spread(np.maximum(away * pulled, 0.0) + _TINY, 0.0), self._spread(away, 0.0)
+        parts = self._spread(np.maximum(away * pulled, 0.0) + _TINY, 0.0)
+        away, reach = self._spread(away, 0.0), cloud.reach
+        # Units of the limit, as of the other terms; within its reach a value says nothing.
+        beyond, places = reach.parts(X), np.searchsorted(self.standardizer.columns, reach.columns)
+        parts[:, places] = np.where(beyond > 1.0, cloud.limit * beyond, 0.0)
+        away[:, places] = np.sign(X[:, reach.columns] - reach.middle) * TUNING.far * beyond
+        return parts, away
 
     def foretold(self, X: NDArray[np.floating]) -> Array:
         """Return what the other columns of each row foretell of each; NaN of those not judged."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from outweigh.fit.posterior import Group, groups_apart
+from outweigh.fit.posterior import Groups, groups_apart
 from outweigh.fit.problem import Problem
 from outweigh.fit.workspace import Workspace
 from outweigh.forms import Form
@@ -23,8 +23,6 @@ from outweigh.optimise import descend
 from outweigh.optimise.capped_simplex import CappedSimplex
 from outweigh.optimise.descent import Callback, Iterate, Result
 from outweigh.protocols import Array, Status, StepRule, Survey, Update
-
-__all__ = ["Found", "Search", "Weights"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,7 +48,7 @@ class Weights:
     force: Form
     drift: Array
     pushed: Array
-    groups: tuple[Group, ...] = ()
+    groups: Groups = ()
     wrong: Array = field(default_factory=lambda: np.zeros(1))
 
     @classmethod
@@ -58,6 +56,11 @@ class Weights:
         """Return weights that nothing has moved."""
         none = np.zeros(n_features)
         return cls(values, Form.zero(n_features), none, np.zeros(values.size))
+
+    def by_groups(self, values: Array, groups: Groups, wrong: Array) -> Weights:
+        """Return other values, by further groups that rows are likely to be in."""
+        wrong = 1.0 - (1.0 - self.wrong) * (1.0 - wrong)
+        return replace(self, values=values, groups=self.groups + groups, wrong=wrong)
 
     @property
     def moved(self) -> bool:
@@ -230,19 +233,15 @@ class Search:
             self._first.values,
             descended.values,
             space.part.lift,
-            problem.kurtosis,
+            problem.law(descended.values),
             sparse=self._sparse,
+            features=space.part.basis is None,
             most=problem.tuning.groups,
         )
         if not groups:
             return descended
-        lifted = tuple(group.along(space.part.lift(group.direction)) for group in groups)
-        return replace(
-            self._first,
-            values=values,
-            groups=self._first.groups + lifted,
-            wrong=1.0 - (1.0 - self._first.wrong) * (1.0 - wrong),
-        )
+        lifted = tuple(group.lifted(space.part.lift) for group in groups)
+        return self._first.by_groups(values, lifted, wrong)
 
     def _level(self, weights: Array) -> NoiseFloor:
         """Return what clean rows score on the workspace."""

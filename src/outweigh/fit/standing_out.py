@@ -13,6 +13,7 @@ from scipy.special import expit, ndtri
 
 from outweigh.fit.columns import column_quantiles, largest_of
 from outweigh.fit.elliptical import Judgement, judge_rows
+from outweigh.fit.law import GAUSSIAN
 from outweigh.fit.posterior import Group
 from outweigh.fit.tuning import Tuning
 from outweigh.protocols import Array, Indices
@@ -160,7 +161,7 @@ def _origin_and_mean(y: Array, share: Array) -> Group:
             break
     deviation = float(np.sqrt(variance))
     return Group(
-        np.empty(0), mean, deviation, np.inf, np.zeros(1), np.array([deviation]), np.array([part])
+        np.empty(0), mean, deviation, GAUSSIAN, np.zeros(1), np.array([deviation]), np.array([part])
     )
 
 

@@ -8,7 +8,6 @@ import numpy as np
 
 from outweigh.fit.certificate import Certificate
 from outweigh.fit.elliptical import judge_rows
-from outweigh.fit.marginals import judged_columns
 from outweigh.fit.noise import Noise
 from outweigh.fit.problem import Problem
 from outweigh.fit.result import Fit
@@ -28,19 +27,17 @@ from outweigh.protocols import Status
 _VALUES_TO_JUDGE = 20_000_000
 
 
-def first_impression(noise: Noise, tuning: Tuning) -> tuple[bool, bool]:
-    """Tell by some rows and columns whether rows form a cloud, and whether that is correlated.
+def looks_correlated(noise: Noise, tuning: Tuning) -> bool:
+    """Tell by some rows and columns whether rows are correlated.
 
-    They form none where fewer than two columns are continuous. Rows so few that four deviations of
-    a variance hide the excess are taken to be correlated.
+    So they are taken to be where they are so few that four deviations of a variance hide the
+    excess.
     """
     rows, weight = noise.some_rows(MOST_ROWS)
     columns = noise.standardizer.columns
     rows = rows[:, columns[some_columns(columns.size)]]
-    if judged_columns(rows, weight, tuning).size < 2:
-        return False, False
     few = 4.0 * np.sqrt(2.0 / weight.sum()) > tuning.correlated - 1.0
-    return True, bool(few or bulk_excess(rows, weight, tuning) > 1.0)
+    return bool(few or bulk_excess(rows, weight, tuning) > 1.0)
 
 
 def fit_elliptical(noise: Noise, task: Task, settings: Settings) -> Fit:
@@ -96,4 +93,5 @@ def fit_elliptical(noise: Noise, task: Task, settings: Settings) -> Fit:
     if not certificate.clean:
         found = replace(found, status=Status.STATIONARY)
         certificate = replace(certificate, status=Status.STATIONARY)
-    return Fit(noise, problem, found, certificate, score, scores, np.empty((d, 0)))
+    none = np.empty((d, 0))
+    return Fit(noise, problem, found, certificate, score, scores, none, none)

@@ -19,7 +19,7 @@ from outweigh.fit.beyond import in_features
 from outweigh.fit.certificate import certified
 from outweigh.fit.columns import weighted_quantile
 from outweigh.fit.distances import Apart, DistanceScore
-from outweigh.fit.elliptical import judge_rows
+from outweigh.fit.elliptical import judge_rows, judged_columns
 from outweigh.fit.held_out import (
     at_most,
     beyond_limits,
@@ -35,12 +35,13 @@ from outweigh.fit.result import Fit
 from outweigh.fit.search import Found, Weights
 from outweigh.fit.task import Settings, Task
 from outweigh.fit.tuning import Tuning
+from outweigh.fit.whiteness import MOST_ROWS
 from outweigh.fit.workspace import coordinates
 from outweigh.norms import KyFan
 from outweigh.objectives import MomentObjective
 from outweigh.optimise.capped_simplex import CappedSimplex
 from outweigh.optimise.descent import Iterate
-from outweigh.protocols import Array, Status
+from outweigh.protocols import Array, Indices, Samples, Status
 from outweigh.samples.matrices import as_array
 
 __all__ = ["fit_by_volume", "least_volume", "looks_white", "n_leading"]
@@ -75,26 +76,30 @@ def fit_by_volume(noise: Noise, task: Task, settings: Settings) -> Fit:
     objective = MomentObjective(samples, KyFan(r), centred, 0.0)
     problem = Problem(objective, noise.sample_weight, noise.pruned, 3.0, samples.n_features, tuning)
     known = settings.contamination is not None
-    pruned_share = problem.removed(problem.untouched)
-    bound = settings.bound if known else max(tuning.volume_bound, pruned_share)
-    values, vectors = leading_directions(samples, problem.untouched, centred)
+    bound = problem.in_whole_rows(settings.bound if known else tuning.volume_bound)
+    judged = _judged_columns(noise, samples, tuning)
+    seen = samples.columns(judged)
+    values, vectors = leading_directions(seen, problem.untouched, centred)
     q = n_leading(float(noise.kept.sum()), values, tuning)
-    start, apart = _without_apart(problem, vectors[:, :q], settings.bound)
+    start = problem.with_objective(replace(objective, samples=seen))
+    start, apart = _without_apart(start, vectors[:, :q], settings.bound)
     bound_of_start = max(bound, start.removed(start.untouched))
     weights, n_iter = least_volume(start, vectors[:, :q], bound_of_start)
     if known:
         # The weights have trimmed clean rows too, so that distances are measured by all rows.
-        distances = fitted_distances(samples, weights, q, centred, noise.kept)
+        distances = fitted_distances(seen, weights, q, centred, noise.kept)
         distances = replace(distances, apart=apart)
         if bound_of_start > bound:
-            weights = problem.domain(bound).minimize_linear(distances.combined(samples))
+            weights = problem.domain(bound).minimize_linear(distances.combined(seen))
     else:
         many = float(noise.kept.sum()) >= _ROWS_FOR_NO_FOLDS * samples.n_features
         folds = None if many else folds_of(noise.keys)
-        for _ in range(tuning.looks):
-            distances = beyond_limits(samples, weights, noise.kept, folds, q, centred, apart)
-            distances = at_most(distances, samples, noise.kept, settings.bound)
-            trusted = np.where(distances.combined(samples) > 1.0, 0.0, noise.kept)
+        for left in reversed(range(tuning.looks)):
+            distances = beyond_limits(
+                seen, weights, noise.kept, folds, q, centred, apart, last=left == 0
+            )
+            distances = at_most(distances, seen, noise.kept, settings.bound)
+            trusted = np.where(distances.combined(seen) > 1.0, 0.0, noise.kept)
             weights = trusted / trusted.sum()
         bound = problem.removed(weights)
     components = part.lift(leading_directions(samples, weights, centred)[1][:, :r])
@@ -103,6 +108,10 @@ def fit_by_volume(noise: Noise, task: Task, settings: Settings) -> Fit:
     elif settings.covariance is not None:
         counts = tuple(effective_entries(column) for column in components.T)
         components = in_features(noise, weights, components, task, counts)
+    if judged.size < samples.n_features:
+        axes = np.eye(samples.n_features)
+        distances = distances.lifted(lambda vectors: axes[:, judged] @ vectors)
+        distances = distances.beside(np.delete(axes, judged, axis=1))
     score = DistanceScore(noise.standardizer, distances.lifted(part.lift))
     evaluation = objective.evaluate(weights)
     trace = tuple(Iterate(i, evaluation.value, 0.0, True) for i in range(n_iter))
@@ -117,7 +126,8 @@ def fit_by_volume(noise: Noise, task: Task, settings: Settings) -> Fit:
         certified(problem, found, bound, "other"), unlike_clean=_unlike_white(noise, task)
     )
     scores = noise.rows.map(score)
-    return Fit(noise, problem, found, certificate, score, scores, components)
+    aside = np.empty((noise.samples.n_features, 0))
+    return Fit(noise, problem, found, certificate, score, scores, components, aside)
 
 
 def _unlike_white(noise: Noise, task: Task) -> str:
@@ -128,6 +138,21 @@ def _unlike_white(noise: Noise, task: Task) -> str:
     if noise.standardizer.whitener is not None:
         return "the noise is not white, nor as `covariance` says"
     return "the noise is not white: columns are correlated or vary unevenly"
+
+
+def _judged_columns(noise: Noise, samples: Samples, tuning: Tuning) -> Indices:
+    """Return the columns that rows are judged by: not those of few values, if others are left.
+
+    Where rows are many they are judged in all directions, each in units of its spread, and a column
+    of zeros and ones counts as much as any. Its rarer value is no outlier.
+    """
+    columns, every = noise.standardizer.columns, np.arange(samples.n_features)
+    rows_enough = noise.kept.sum() >= tuning.rows_per_direction * columns.size
+    if not rows_enough or noise.standardizer.whitener is not None:
+        return every
+    rows, weight = noise.some_rows(MOST_ROWS)
+    judged, _ = judged_columns(rows[:, columns], weight, tuning)
+    return judged if judged.size else every
 
 
 def _without_apart(problem: Problem, leading: Array, bound: float) -> tuple[Problem, Apart | None]:

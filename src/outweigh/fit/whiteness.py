@@ -9,9 +9,10 @@ one point do not vary at all.
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from outweigh.fit.bulk import column_bulks, robust_variance
-from outweigh.fit.columns import MAD_TO_SD, column_quantiles, weighted_quantile
+from outweigh.fit.columns import MAD_TO_SD, RankedColumns, column_quantiles, weighted_quantile
 from outweigh.fit.groups import EM_STEPS, two_groups
 from outweigh.fit.marginals import positive_spread
 from outweigh.fit.tuning import Tuning
@@ -58,8 +59,11 @@ def bulk_excess(rows: Array, weight: Array, tuning: Tuning) -> float:
     n, d = float(weight.sum()), rows.shape[1]
     if d < 2:
         return 0.0
-    Z = _bulk_standardised(rows, weight, tuning.bulk)
+    few = RankedColumns(rows, weight).has_few_values()
+    Z = _bulk_standardised(rows, weight, few, tuning.bulk)
     bounded = np.where(np.abs(Z) > _BEYOND, 0.0, np.clip(Z, -_BOUND, _BOUND))
+    # A rare one of few values is far out, but no outlier.
+    bounded[:, few] = np.sqrt(_KEPT) * Z[:, few]
     values, axes = np.linalg.eigh((bounded * (weight / n)[:, None]).T @ bounded)
     ratio = d / n
     positive = values[values > 1e-8 * values[-1]]
@@ -105,14 +109,20 @@ def bulk_variance(along: Array, weight: Array, tuning: Tuning) -> tuple[float, b
     return float(min(found, worth.min(initial=np.inf))), bool(gain.max() > 1.5)
 
 
-def _bulk_standardised(rows: Array, weight: Array, bulk: float) -> Array:
-    """Return rows about the centre of each column's bulk, in units of its deviation."""
+def _bulk_standardised(rows: Array, weight: Array, few: NDArray[np.bool_], bulk: float) -> Array:
+    """Return rows about the centre of each column's bulk, in units of its deviation.
+
+    The bulk of a column of few values is one of them: its mean and deviation instead.
+    """
     middle = column_quantiles(rows, weight, [0.5])[0]
     with np.errstate(over="ignore"):
         Z = (rows - middle) / positive_spread(rows, weight, middle)
     # So far out that nothing counts them, and their squares do no harm.
     Z = np.clip(Z, -_NOWHERE, _NOWHERE)
     centre, variance = column_bulks(Z, weight, bulk)
+    share = weight / weight.sum()
+    centre[few] = share @ Z[:, few]
+    variance[few] = np.maximum(share @ np.square(Z[:, few] - centre[few]), _TINY)
     return np.asarray((Z - centre) / np.sqrt(variance))
 
 

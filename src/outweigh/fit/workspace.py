@@ -25,8 +25,6 @@ from outweigh.objectives import MomentObjective
 from outweigh.protocols import Array, Indices, MomentMatrix, Samples, Survey
 from outweigh.samples.dense import DenseSamples, column_energy, in_memory, in_span
 
-__all__ = ["Basis", "Columns", "Everything", "Part", "Workspace", "coordinates", "workspace_for"]
-
 # Noise exceeds what counts as evidence in one sample of twenty.
 _BY_CHANCE = 0.05
 # Eigenpairs computed at first; more where more exceed the level.

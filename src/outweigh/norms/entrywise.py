@@ -20,17 +20,6 @@ from numpy.typing import NDArray
 from outweigh.forms import Form
 from outweigh.protocols import Array, Indices, Maximum, MomentMatrix, Survey
 
-__all__ = [
-    "LargestEntries",
-    "RowwiseLargest",
-    "VectorLargest",
-    "hard_threshold",
-    "largest_entries",
-    "row_energies",
-    "top_k_indices",
-    "top_k_per_row",
-]
-
 Floats = NDArray[np.floating]
 Blocks = Iterable[tuple[int, int, Floats]]
 """First row, first column and entries, as `MomentMatrix.blocks` yields them."""
@@ -117,7 +106,7 @@ class RowwiseLargest:
             energy = row_energies(_exact_blocks(matrix), d, k)
         wanted = min(max(k, min(_LEAST_ROWS, n_rows)), d)
         if rounding == 0.0:
-            listed = top_k_indices(energy, wanted)
+            listed = top_k_indices(_rounded(energy), wanted)
         else:
             # All rows that may be among the largest. Entries are off by the rounding, k of them by
             # sqrt(k) times as much; and the sum of their squares was itself rounded.
@@ -126,9 +115,9 @@ class RowwiseLargest:
             cut = np.partition(length - off, d - wanted)[d - wanted]
             listed = np.flatnonzero(length + off >= cut)
         lines = matrix.rows(listed)
-        cols = top_k_per_row(lines, k)
+        cols = top_k_per_row(_rounded(lines), k)
         values = np.take_along_axis(lines, cols, axis=1)
-        own = np.einsum("ij,ij->i", values, values)
+        own = _rounded(np.einsum("ij,ij->i", values, values))
         best = top_k_indices(own, k)
         maximum = _normalised(
             d, np.repeat(listed[best], k), cols[best].ravel(), values[best].ravel()
@@ -236,6 +225,16 @@ def top_k_per_row(block: NDArray[np.floating], k: int) -> NDArray[np.intp]:
     if k >= size:
         return np.broadcast_to(np.arange(size), block.shape)
     return np.argpartition(np.abs(block), size - k, axis=1)[:, size - k :]
+
+
+def _rounded(values: Array) -> Array:
+    """Return values to 1e-11 of the largest: those equal but for rounding are equal.
+
+    Moments of whole numbers often are, and which of them is chosen must not hang on the order of
+    summation.
+    """
+    unit = 1e-11 * float(np.abs(values).max(initial=0.0))
+    return np.rint(values / unit) if 1e-290 < unit < np.inf else values
 
 
 def hard_threshold(values: NDArray[np.floating], k: int) -> NDArray[np.float64]:

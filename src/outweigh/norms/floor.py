@@ -23,8 +23,6 @@ from scipy.special import betaincinv, gammainc, gammaincc, ndtr, ndtri
 from outweigh.norms import KyFan, LargestEntries, RowwiseLargest
 from outweigh.protocols import Array
 
-__all__ = ["NoiseFloor", "noise_floor"]
-
 _UPPER_QUANTILE = 0.99
 # Points at which laws are tabulated, values that a threshold takes, and deviations, of a Gaussian,
 # beyond which no entry lies: in twice as many of each, floors agree to a thousandth.

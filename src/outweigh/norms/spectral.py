@@ -12,8 +12,6 @@ from outweigh.forms import Form
 from outweigh.norms.entrywise import top_k_indices
 from outweigh.protocols import Array, Maximum, MomentMatrix, Survey
 
-__all__ = ["KyFan"]
-
 # Below this dimension a full symmetric eigendecomposition is as quick as Lanczos.
 _DENSE_LIMIT = 200
 # Lanczos needs a dozen restarts or less where eigenvalues differ. Where it needs more, a full

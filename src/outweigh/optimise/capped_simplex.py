@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["CappedSimplex"]
-
 FloatArray = NDArray[np.float64]
 
 # Caps may sum to this much less than 1 and still count as 1: they are quotients of rounded sums.

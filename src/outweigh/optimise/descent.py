@@ -11,8 +11,6 @@ import numpy as np
 from outweigh.forms import Form
 from outweigh.protocols import Array, Evaluation, Objective, Status, StepRule, Update
 
-__all__ = ["Callback", "Iterate", "Reached", "Result", "descend"]
-
 _BITS = 30
 
 

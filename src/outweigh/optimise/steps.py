@@ -9,31 +9,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
 
 import numpy as np
 
 from outweigh.optimise.capped_simplex import CappedSimplex
 from outweigh.protocols import Array, Evaluation, Status, StepRule, Update
 
-__all__ = [
-    "SOLVERS",
-    "Backtracking",
-    "Constant",
-    "EntropicMirror",
-    "Polyak",
-    "ProjectedSubgradient",
-    "Subgradient",
-    "steps_for",
-]
-
 SOLVERS = ("polyak", "backtracking", "mirror")
 """The names under which a user chooses how to descend."""
 
 
-def steps_for(
-    solver: str, domain: CappedSimplex, patience: int = 5
-) -> tuple[Callable[[float], StepRule], Update]:
+def steps_for(solver: str, domain: CappedSimplex) -> tuple[Callable[[float], StepRule], Update]:
     """Return what a name in `SOLVERS` stands for, in all four estimators.
 
     Returns
@@ -46,7 +32,7 @@ def steps_for(
     if solver == "backtracking":
         return lambda target: Backtracking(), ProjectedSubgradient(domain)
     update = EntropicMirror(domain) if solver == "mirror" else ProjectedSubgradient(domain)
-    return partial(Polyak, patience=patience), update
+    return Polyak, update
 
 
 @dataclass(slots=True)

@@ -8,8 +8,6 @@ from outweigh.experiments.algorithms import ALGORITHMS
 from outweigh.experiments.summary import Summary, defeats
 from outweigh.report.page import render
 
-__all__ = ["build_report"]
-
 
 def build_report(summaries: Sequence[Summary], images: Mapping[str, bytes]) -> str:
     """Return the page.

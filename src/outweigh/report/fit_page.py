@@ -18,7 +18,7 @@ from outweigh.displays import (
     TraceDisplay,
     WeightsDisplay,
 )
-from outweigh.displays.canvas import draw_rows, new_figure, plain_text, png
+from outweigh.displays.canvas import draw_rows, image, new_figure, plain_text
 from outweigh.estimators.base import RobustEstimator
 from outweigh.estimators.explanation import NEGLIGIBLE, as_deviation
 from outweigh.estimators.input import each_row
@@ -27,8 +27,6 @@ from outweigh.libraries import MissingLibrary, versions
 from outweigh.report.fitted import Fitted
 from outweigh.report.page import render
 from outweigh.samples.rows import is_dask
-
-__all__ = ["build_fit_report", "write_report"]
 
 MAX_ROWS = 500
 """Distrusted rows that the page lists; all of them go to the file of weights."""
@@ -133,7 +131,7 @@ def _pictures(fitted: Fitted) -> list[tuple[str, bytes]]:
     if fitted.certificate.noise in ("white", "given") and (est.trace_ or fitted.is_mean):
         trace = TraceDisplay.from_estimator(est, None, new_figure())
         shown["The descent against the level of clean data"] = trace
-    return [(caption, png(display.ax_)) for caption, display in shown.items()]
+    return [(caption, image(display.ax_.figure)) for caption, display in shown.items()]
 
 
 def _off_a_correlation(fitted: Fitted) -> tuple[int, int] | None:

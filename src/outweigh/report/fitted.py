@@ -19,8 +19,6 @@ from outweigh.files import named_frame
 from outweigh.fit.certificate import Certificate
 from outweigh.protocols import Array, Indices
 
-__all__ = ["Fitted"]
-
 logger = logging.getLogger("outweigh")
 
 _REASONS = 5

@@ -17,8 +17,6 @@ import numpy as np
 
 from outweigh.libraries import library
 
-__all__ = ["render"]
-
 
 def render(template: str, **values: Any) -> str:
     """Return a page.

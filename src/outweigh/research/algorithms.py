@@ -28,8 +28,6 @@ from outweigh.protocols import Array, StepRule
 from outweigh.samples import Rows
 from outweigh.samples.matrices import as_array
 
-__all__ = ["fit_paper"]
-
 
 def fit_paper(
     rows: Rows,
@@ -87,7 +85,7 @@ def fit_paper(
         components = reader.plain(as_array(matrix))
     score, scores = score_rows(noise, weights)
     certificate = certified(problem, found, contamination, "white")
-    return Fit(noise, problem, found, certificate, score, scores, components)
+    return Fit(noise, problem, found, certificate, score, scores, components, np.empty((d, 0)))
 
 
 def constant_step(objective: MomentObjective, domain: CappedSimplex, n_steps: int) -> Constant:

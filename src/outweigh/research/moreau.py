@@ -13,8 +13,6 @@ from outweigh.objectives import MomentObjective
 from outweigh.optimise.capped_simplex import CappedSimplex
 from outweigh.protocols import Array, Evaluation
 
-__all__ = ["moreau_gradient"]
-
 
 def moreau_gradient(
     objective: MomentObjective,

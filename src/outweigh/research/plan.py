@@ -13,8 +13,6 @@ from outweigh.norms.floor import noise_floor
 from outweigh.protocols import Norm
 from outweigh.research.stability import rows_in_theory
 
-__all__ = ["RowsNeeded", "rows_needed"]
-
 _MOST_ROWS = 1e15
 
 

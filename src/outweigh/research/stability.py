@@ -13,10 +13,9 @@ from outweigh.norms import KyFan, LargestEntries, RowwiseLargest, VectorLargest
 from outweigh.norms.entrywise import hard_threshold
 from outweigh.objectives import MomentObjective
 from outweigh.optimise.capped_simplex import CappedSimplex
-from outweigh.protocols import Array, Norm
+from outweigh.protocols import Array, MomentMatrix, Norm
 from outweigh.samples import DenseSamples
-
-__all__ = ["Stability", "rows_in_theory", "stability"]
+from outweigh.samples.matrices import Deflated
 
 PROBLEMS = ("sparse mean", "mean", "sparse pca", "pca")
 
@@ -82,13 +81,13 @@ def stability(
     contamination : float in (0, 0.5)
         The eps of the definition; weights range over D(n, 2 eps).
     n_nonzero : int, optional
-        The sparsity k; needed for the sparse problems.
+        The sparsity k; for the sparse problems, which need it.
     mean : array-like of shape (n_features,), optional
-        The true mean; needed for the means.
+        The true mean; for the means, which need it.
     component : array-like of shape (n_features,), optional
-        The true direction v; needed for PCA.
+        The true direction v; for PCA, which needs it.
     spike : float, optional
-        The true strength rho; needed for PCA.
+        The true strength rho; for PCA, which needs it.
 
     Returns
     -------
@@ -117,6 +116,14 @@ def stability(
         raise ValueError(f"problem must be one of {', '.join(PROBLEMS)}; got {problem!r}")
     if not (isinstance(contamination, Real) and 0.0 < contamination < 0.5):
         raise ValueError(f"contamination must lie in (0, 0.5); got {contamination}")
+    needless = {"component": component, "spike": spike}
+    if problem.endswith("pca"):
+        needless = {"mean": mean}
+    if not problem.startswith("sparse"):
+        needless["n_nonzero"] = n_nonzero
+    for name, given in needless.items():
+        if given is not None:
+            raise ValueError(f"{name} has no meaning for {problem!r}; leave it out")
     k = _sparsity(problem, n_nonzero, d)
     domain = CappedSimplex.from_contamination(rows.shape[0], min(2.0 * contamination, 0.999))
     mean_deviation = None
@@ -133,9 +140,9 @@ def stability(
             raise ValueError(f"spike, the nonnegative strength rho, is needed for {problem!r}")
         if not (isinstance(spike, Real) and 0.0 <= spike < math.inf):
             raise ValueError(f"spike must be a finite number of at least 0; got {spike!r}")
-        along = np.outer(direction, direction) / float(direction @ direction)
+        unit = (direction / np.linalg.norm(direction))[:, None]
         norm = LargestEntries(2 * k**2) if problem == "sparse pca" else KyFan(2)
-        objective = MomentObjective(DenseSamples(rows), norm, False, np.eye(d) + spike * along)
+        objective = _Spiked(DenseSamples(rows), norm, False, unit=unit, spike=float(spike))
         delta = moment_deviation = _largest_moment(objective, domain)
         theory = contamination * math.log(1.0 / contamination)
     n_samples = rows_in_theory(d, k if problem.startswith("sparse") else None, theory)
@@ -193,6 +200,19 @@ def _starting_directions(samples: DenseSamples, k: int) -> list[Array]:
     rng = np.random.default_rng(0)
     drawn = [hard_threshold(row, k) for row in rng.standard_normal((_N_STARTS, mean.size))]
     return [mean, -mean, *(row / np.linalg.norm(row) for row in drawn)]
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class _Spiked(MomentObjective):
+    """A norm of the second moments less I and less a spike along a unit vector."""
+
+    unit: Array
+    spike: float
+
+    def moment(self, weights: Array) -> MomentMatrix:
+        """Return T(w) - I - spike v v'."""
+        whole = MomentObjective.moment(self, weights)
+        return Deflated(whole, self.unit, np.array([[self.spike]]))
 
 
 def _largest_moment(objective: MomentObjective, domain: CappedSimplex) -> float:

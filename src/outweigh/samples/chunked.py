@@ -10,15 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from outweigh.forms import Form
-from outweigh.protocols import Array, Indices, MomentMatrix, Reference
+from outweigh.protocols import Array, Indices, MomentMatrix
 from outweigh.samples import kernels
 from outweigh.samples.chunked_memory import Gathered, MomentMemory, MomentSums, Projections
 from outweigh.samples.chunks import Chunks, Kernel, Pass, Sums
 from outweigh.samples.dense import DenseSamples
 from outweigh.samples.kernels import Loader, Transform
 from outweigh.samples.matrices import AnySamples, ArrayMoment, LazyMoment
-
-__all__ = ["ChunkedSamples"]
 
 # A variance this far below the squared mean is a difference of numbers that agree in six digits.
 _CANCELLED = 1e-6
@@ -73,10 +71,8 @@ class ChunkedSamples(AnySamples):
             return self._sums(weights).first.copy()
         return self._added("a weighted mean", DenseSamples.mean, weights)
 
-    def moment_about(
-        self, weights: Array, mean: Array | None, reference: Reference
-    ) -> MomentMatrix:
-        """Return M_w - mu mu' - R as an array, or on demand where it does not fit the budget."""
+    def moment_about(self, weights: Array, mean: Array | None, reference: float) -> MomentMatrix:
+        """Return M_w - mu mu' - r I as an array, or on demand where it does not fit the budget."""
         sums = self._sums(weights)
         size = max(1, self.chunks.budget // (16 * self.n_features))
         lazy = LazyMoment(self, weights, mean, reference, size)

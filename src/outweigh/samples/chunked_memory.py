@@ -10,8 +10,6 @@ from outweigh.protocols import Array, Indices
 from outweigh.samples.dense import median_kurtosis, some_columns
 from outweigh.samples.matrices import Change, add_moves, change_between
 
-__all__ = ["Gathered", "MomentMemory", "MomentSums", "Projections"]
-
 # Weights whose moments are remembered: the reference, and those of the last two rounds.
 _REMEMBERED = 5
 # A sum of squares that falls below this share of what it was has lost too many of its digits.

@@ -17,8 +17,6 @@ from outweigh.samples.chunks import Chunks, Kernel, Pass, SlicedChunks, Sums
 from outweigh.samples.kernels import Transform
 from outweigh.samples.rows import Accepted, Accepts, Affine, ArrayRows, Overview, Rows, is_dask
 
-__all__ = ["ChunkedRows", "chunked_rows"]
-
 # Constant columns this many times the spread of a projection would cost it half its digits.
 _SWAMPING = 1e8
 

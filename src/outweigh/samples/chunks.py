@@ -15,8 +15,6 @@ from numpy.typing import NDArray
 
 from outweigh.protocols import Array, Indices
 
-__all__ = ["Chunks", "Kernel", "Pass", "PassLog", "Rowwise", "SlicedChunks", "Sums", "add_sums"]
-
 logger = logging.getLogger("outweigh")
 
 GATHERED_BYTES = 512 * 2**20

@@ -29,8 +29,6 @@ from outweigh.samples.chunks import (
     add_sums,
 )
 
-__all__ = ["DaskChunks", "as_rows", "map_blocks", "map_rows", "refuse_other_kinds"]
-
 logger = logging.getLogger("outweigh")
 
 # Answers of kernels that are brought home at once.

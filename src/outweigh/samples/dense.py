@@ -9,12 +9,12 @@ from typing import Any, TypeVar
 
 import numpy as np
 import scipy.linalg
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from outweigh.forms import Form
-from outweigh.protocols import Array, Indices, MomentMatrix, Reference, Samples
+from outweigh.protocols import Array, Indices, MomentMatrix, Samples
 from outweigh.samples.matrices import (
+    CHANGE_BELOW,
     AnySamples,
     ArrayMoment,
     Block,
@@ -23,16 +23,6 @@ from outweigh.samples.matrices import (
     block_rows,
     second_moment,
 )
-
-__all__ = [
-    "INFINITE",
-    "DenseSamples",
-    "column_energy",
-    "in_memory",
-    "in_span",
-    "median_kurtosis",
-    "some_columns",
-]
 
 _T = TypeVar("_T", bound=np.generic)
 
@@ -50,8 +40,6 @@ _RANK_RTOL = 1e-10
 _ROUNDED_ROWS, _TILE = 256, 1024
 # Values combined at once where a temporary of the size of X would be wasteful: they stay in cache.
 _CHUNK = 1 << 15
-# Entries of a form up to which it is quicker to add up their products one by one.
-_FEW_ENTRIES = 4
 # Multiplications above which changing the last moment matrix beats summing a new one.
 _UPDATE_ABOVE = 5e7
 # What a sum of n products in single precision loses, relative to the largest diagonal entry: each
@@ -84,11 +72,8 @@ class DenseSamples(AnySamples):
 
     array: NDArray[np.float64]
     memory_budget: int | None = None
-    _known: SecondMoments = field(default_factory=SecondMoments, init=False, repr=False)
-    _rounded: SecondMoments = field(
-        default_factory=partial(SecondMoments, np.float32), init=False, repr=False
-    )
-    _mean: list[tuple[Array, Array]] = field(default_factory=list, init=False, repr=False)
+    _known: SecondMoments = field(default_factory=SecondMoments, repr=False)
+    _rounded: SecondMoments = field(default_factory=partial(SecondMoments, np.float32), repr=False)
 
     @property
     def n_samples(self) -> int:
@@ -102,19 +87,10 @@ class DenseSamples(AnySamples):
 
     def mean(self, weights: Array) -> Array:
         """Return mu_w = X'w."""
-        for known in self._mean:
-            if np.array_equal(known[0], weights):
-                break
-        else:
-            known = weights.copy(), np.asarray(weights @ self.array)
-        # The last two: one is often compared with others.
-        self._mean[:] = [known, *(each for each in self._mean if each is not known)][:2]
-        return known[1].copy()
+        return np.asarray(weights @ self.array)
 
-    def moment_about(
-        self, weights: Array, mean: Array | None, reference: Reference
-    ) -> MomentMatrix:
-        """Return M_w - mu mu' - R as an array, or on demand where it does not fit the budget."""
+    def moment_about(self, weights: Array, mean: Array | None, reference: float) -> MomentMatrix:
+        """Return M_w - mu mu' - r I as an array, or on demand where it does not fit the budget."""
         lazy = self._lazy_moment(weights, mean, reference)
         if not self._holds(1, np.float64):
             return lazy
@@ -124,10 +100,8 @@ class DenseSamples(AnySamples):
             found = second_moment(self.array, weights)
         return ArrayMoment.of(np.asarray(found, dtype=np.float64), lazy)
 
-    def rounded_moment(
-        self, weights: Array, mean: Array | None, reference: Reference
-    ) -> MomentMatrix:
-        """Return M_w - mu mu' - R, read as a whole in blocks that are summed in float32.
+    def rounded_moment(self, weights: Array, mean: Array | None, reference: float) -> MomentMatrix:
+        """Return M_w - mu mu' - r I, read as a whole in blocks that are summed in float32.
 
         That takes half the time. Where the moments are known in float64, they are exact all the
         same.
@@ -142,10 +116,10 @@ class DenseSamples(AnySamples):
         else:
             root = self._root(weights, mean, np.float32)
             rounded, largest = partial(_tiles, root), np.einsum("ij,ij->j", root, root).max()
-        largest = float(largest) + float(np.max(np.abs(reference)))
+        largest = float(largest) + abs(reference)
         return replace(lazy, rounded=rounded, rounding=_SINGLE_ROUNDING * largest)
 
-    def _lazy_moment(self, weights: Array, mean: Array | None, reference: Reference) -> LazyMoment:
+    def _lazy_moment(self, weights: Array, mean: Array | None, reference: float) -> LazyMoment:
         root = partial(self._root, weights, mean) if self.n_samples < self.n_features else None
         return LazyMoment(self, weights, mean, reference, _BLOCK_SIZE, root=root)
 
@@ -188,16 +162,20 @@ class DenseSamples(AnySamples):
         return np.asarray(self.array.T @ (scale * along))
 
     def _holds(self, n_matrices: int, dtype: type[np.floating]) -> bool:
-        """Whether moment matrices, and the scaled rows they are summed from, fit the budget."""
+        """Whether moment matrices, and the scaled rows they are summed from, fit the budget.
+
+        The first is a sum of all rows, each further one a change by some of them.
+        """
         budget = self.memory_budget
         if budget is None:
             budget = max(_TIMES_X * self.array.nbytes, _ALWAYS)
-        rows = n_matrices * self.n_features + block_rows(self.n_samples, self.n_features)
-        return np.dtype(dtype).itemsize * self.n_features * rows <= budget
+        n, d = self.n_samples, self.n_features
+        rows = max(d + block_rows(n, d), n_matrices * d + block_rows(int(CHANGE_BELOW * n), d))
+        return np.dtype(dtype).itemsize * d * rows <= budget
 
-    def _chunks(self, n_values: int = _CHUNK) -> Iterator[slice]:
-        """Yield runs of rows of about so many values."""
-        size = max(1, n_values // max(self.n_features, 1))
+    def _chunks(self) -> Iterator[slice]:
+        """Yield runs of rows of about so many values as stay in cache."""
+        size = max(1, _CHUNK // max(self.n_features, 1))
         for start in range(0, self.n_samples, size):
             yield slice(start, min(start + size, self.n_samples))
 
@@ -206,10 +184,7 @@ class DenseSamples(AnySamples):
         result = np.zeros(self.n_samples) if drift is None else -self.project(drift)
         if form.strengths.size:
             result += (self.array @ form.directions) ** 2 @ form.strengths
-        if 0 < form.values.size <= _FEW_ENTRIES:
-            for row, col, value in zip(form.rows, form.cols, form.values, strict=True):
-                result += value * self.array[:, row] * self.array[:, col]
-        elif form.values.size:
+        if form.values.size:
             result += self._sparse_quadratic(form)
         return result
 
@@ -219,9 +194,6 @@ class DenseSamples(AnySamples):
         in_rows[form.rows] = True
         in_cols[form.cols] = True
         rows, cols = np.flatnonzero(in_rows), np.flatnonzero(in_cols)
-        # A dense product wastes multiplications on zeros but runs a hundred times faster each.
-        if rows.size * cols.size > 100 * form.values.size:
-            return self._scattered_quadratic(form, rows, cols)
         few, many = (form.rows, form.cols) if rows.size <= cols.size else (form.cols, form.rows)
         if rows.size > cols.size:
             rows, cols = cols, rows
@@ -233,18 +205,6 @@ class DenseSamples(AnySamples):
         left = self.array if whole else np.take(self.array, cols, axis=1)
         right = self.array if rows.size == d else np.take(self.array, rows, axis=1)
         return np.asarray(np.einsum("ij,ij->i", left @ block, right))
-
-    def _scattered_quadratic(self, form: Form, rows: Indices, cols: Indices) -> Array:
-        """Return x_i'Ex_i for entries E in these rows and columns, most of them zero."""
-        places = np.searchsorted(rows, form.rows), np.searchsorted(cols, form.cols)
-        entries = sp.csr_array((form.values, places), shape=(rows.size, cols.size))
-        result = np.empty(self.n_samples)
-        # A sparse product reads columns: a few rows at a time are turned over within the cache.
-        for chunk in self._chunks(8 * _CHUNK):
-            part = self.array[chunk]
-            product = np.asarray(entries @ np.take(part, cols, axis=1).T)
-            np.einsum("ji,ij->i", product, np.take(part, rows, axis=1), out=result[chunk])
-        return result
 
     def project(self, vectors: Array) -> Array:
         """Return X V."""
@@ -297,10 +257,8 @@ class DenseSamples(AnySamples):
 
     def rescaled(self, factor: Array) -> DenseSamples:
         """Return the same rows with every column divided by its factor; what is known stays so."""
-        found = DenseSamples(self.array / factor, self.memory_budget)
-        for ours, theirs in ((self._known, found._known), (self._rounded, found._rounded)):
-            theirs.divide(ours, factor)
-        return found
+        known, rounded = self._known.divided(factor), self._rounded.divided(factor)
+        return DenseSamples(self.array / factor, self.memory_budget, known, rounded)
 
 
 def _rounded_rows(second: NDArray[np.floating], mean: Array | None) -> Iterator[Block]:
@@ -320,7 +278,9 @@ def _tiles(root: NDArray[np.floating]) -> Iterator[Block]:
     for start in range(0, d, _TILE):
         # A copy in order: it is multiplied with every strip to the right of it.
         left = np.array(root[:, start : start + _TILE].T, order="C")
-        for column in range(start, d, _TILE):
+        # NumPy knows a product of an array with its own transpose: half the multiplications.
+        yield start, start, left @ left.T
+        for column in range(start + _TILE, d, _TILE):
             yield start, column, left @ root[:, column : column + _TILE]
 
 

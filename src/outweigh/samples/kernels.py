@@ -17,26 +17,6 @@ from outweigh.samples.chunks import Sums
 from outweigh.samples.dense import INFINITE, DenseSamples, some_columns
 from outweigh.samples.matrices import second_moment
 
-__all__ = [
-    "BadValue",
-    "Loader",
-    "accepted",
-    "added",
-    "checked_rows",
-    "columns",
-    "distances",
-    "divided",
-    "holds_pairs",
-    "mapped_rows",
-    "moment_sums",
-    "on_samples",
-    "overview",
-    "refuse_bad",
-    "some_rows",
-    "spread",
-    "told",
-]
-
 _T = TypeVar("_T")
 Transform = Callable[[NDArray[np.floating]], Array]
 Block = NDArray[Any]

@@ -1,6 +1,6 @@
 """Moment matrices: held as an array, or computed on demand where there are too many features.
 
-Both are X'diag(w)X - mu mu' - R for weights w of sum one. See `MomentMatrix` in
+Both are X'diag(w)X - mu mu' - r I for weights w of sum one. See `MomentMatrix` in
 `outweigh.protocols`. Those held are sums of symmetric products over fixed blocks of rows, or follow
 from sums that are remembered.
 """
@@ -9,27 +9,12 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from outweigh.protocols import Array, Indices, MomentMatrix, Reference, Samples
-
-__all__ = [
-    "AnySamples",
-    "ArrayMoment",
-    "Change",
-    "Deflated",
-    "LazyMoment",
-    "SecondMoments",
-    "add_moves",
-    "as_array",
-    "block_rows",
-    "change_between",
-    "restrict_reference",
-    "second_moment",
-]
+from outweigh.protocols import Array, Indices, MomentMatrix, Samples
 
 Floats = NDArray[np.floating]
 Block = tuple[int, int, Floats]
@@ -44,14 +29,12 @@ _ROW_BLOCK = 2048
 _VALUES_IN_CACHE = 1 << 17
 # Below this share of rows with a weight, gathering them costs less than multiplying zeros.
 _GATHER_BELOW = 0.7
-# Beyond this share of rows whose weight changed, starting anew is as cheap as a change.
-_CHANGE_BELOW = 0.5
+CHANGE_BELOW = 0.5
+"""Beyond this share of rows whose weight changed, starting anew is as cheap as a change."""
 # Columns multiplied at once where a second array of the size of the product would be wasteful.
 _TILE = 1024
 # Weights this close, relative to the largest, have the same moments to the last digit.
 _EQUAL = 1e-14
-# Changes after which a sum is made anew, so that their rounding does not pile up.
-_CHANGES_IN_A_ROW = 16
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -74,7 +57,7 @@ class ArrayMoment:
 
     @classmethod
     def of(cls, second: Array, source: LazyMoment) -> ArrayMoment:
-        """Return M - mu mu' - R, made of M in place, for the mean and reference of `source`."""
+        """Return M - mu mu' - r I, made of M in place, for the mean and reference of `source`."""
         return cls(_deviation(second, source.mean, source.reference), source)
 
     @property
@@ -108,7 +91,7 @@ class ArrayMoment:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LazyMoment:
-    """X'diag(w)X - mu mu' - R computed on demand; no d x d array in double precision exists.
+    """X'diag(w)X - mu mu' - r I computed on demand; no d x d array in double precision exists.
 
     Parameters
     ----------
@@ -116,7 +99,8 @@ class LazyMoment:
     weights : ndarray of shape (n,)
     mean : ndarray of shape (d,) or None
         Subtracted as mu mu' when given.
-    reference : float or ndarray
+    reference : float
+        The r.
     block_size : int
         Rows of the matrix computed at once.
     rounded : callable, optional
@@ -130,7 +114,7 @@ class LazyMoment:
     source: Samples
     weights: Array
     mean: Array | None
-    reference: Reference
+    reference: float
     block_size: int
     rounded: Callable[[], Iterator[Block]] | None = None
     rounding: float = 0.0
@@ -145,8 +129,9 @@ class LazyMoment:
         """Yield rounded blocks, or exact rows, a pass for each block where they are in chunks."""
         if self.rounded is not None:
             for row, column, block in self.rounded():
-                rows = np.arange(row, row + block.shape[0])
-                _subtract_reference(block, self.reference, rows, column)
+                if column == row or block.shape[1] == self.n_features:
+                    places = np.arange(block.shape[0])
+                    block[places, places + row - column] -= self.reference
                 yield row, column, block
             return
         for start in range(0, self.n_features, self.block_size):
@@ -158,7 +143,7 @@ class LazyMoment:
         block = self.source.moment_rows(self.weights, indices)
         if self.mean is not None:
             block -= np.multiply.outer(self.mean[indices], self.mean)
-        _subtract_reference(block, self.reference, indices)
+        block[np.arange(indices.size), indices] -= self.reference
         return block
 
     def product(self, vectors: Array) -> Array:
@@ -166,22 +151,17 @@ class LazyMoment:
         result = self.source.moment_product(self.weights, vectors)
         if self.mean is not None:
             result = result - np.multiply.outer(self.mean, self.mean @ vectors)
-        if np.ndim(self.reference) == 2:
-            return np.asarray(result - self.reference @ vectors)
-        diagonal = np.broadcast_to(self.reference, (self.n_features,))
-        return np.asarray(result - (diagonal * vectors.T).T)
+        return np.asarray(result - self.reference * vectors)
 
     def restrict(self, indices: Indices) -> Array:
         """Return the block on the named coordinates."""
         block = self.source.moment_block(self.weights, indices)
         mean = None if self.mean is None else self.mean[indices]
-        return _deviation(block, mean, restrict_reference(self.reference, indices))
+        return _deviation(block, mean, self.reference)
 
     def factor(self) -> tuple[Array, float] | None:
         """Return (Y, c) with A = Y'Y - c I and fewer rows in Y than features, if known."""
-        if self.root is None or np.ndim(self.reference) > 0:
-            return None
-        return self.root(), float(self.reference)
+        return None if self.root is None else (self.root(), self.reference)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -245,15 +225,13 @@ class Deflated:
 class AnySamples(Samples):
     """What samples of every kind have in common."""
 
-    def moment(self, weights: Array, *, centred: bool, reference: Reference = 0.0) -> MomentMatrix:
-        """Return S_w - R (centred) or M_w - R, for weights of sum one."""
+    def moment(self, weights: Array, *, centred: bool, reference: float = 0.0) -> MomentMatrix:
+        """Return S_w - r I (centred) or M_w - r I, for weights of sum one."""
         return self.moment_about(weights, self.mean(weights) if centred else None, reference)
 
     @abstractmethod
-    def moment_about(
-        self, weights: Array, mean: Array | None, reference: Reference
-    ) -> MomentMatrix:
-        """Return X'diag(w)X - mu mu' - R, without mu mu' where there is no mean."""
+    def moment_about(self, weights: Array, mean: Array | None, reference: float) -> MomentMatrix:
+        """Return X'diag(w)X - mu mu' - r I, without mu mu' where there is no mean."""
 
     def at_hand(self) -> Samples:
         """Return the same samples in memory: these, unless they are not."""
@@ -265,112 +243,75 @@ def as_array(matrix: MomentMatrix) -> Array:
     return matrix.restrict(np.arange(matrix.n_features))
 
 
-def restrict_reference(reference: Reference, indices: Indices) -> Reference:
-    """Return R restricted to the named coordinates, in the same kind (scalar, diagonal, matrix)."""
-    if np.ndim(reference) == 0:
-        return reference
-    array = np.asarray(reference)
-    return array[indices] if array.ndim == 1 else array[np.ix_(indices, indices)]
-
-
-def _deviation(second: Array, mean: Array | None, reference: Reference) -> Array:
-    """Return M - mu mu' - R, made of M in place."""
+def _deviation(second: Array, mean: Array | None, reference: float) -> Array:
+    """Return M - mu mu' - r I, made of M in place."""
     if mean is not None:
         # Some rows at a time: an outer product as a whole would be another such array.
         for start in range(0, mean.size, _BLOCK_ROWS):
             rows = slice(start, start + _BLOCK_ROWS)
             second[rows] -= mean[rows, None] * mean
-    _subtract_reference(second, reference, np.arange(second.shape[0]))
+    second.flat[:: second.shape[0] + 1] -= reference
     return second
-
-
-def _subtract_reference(
-    block: NDArray[np.floating], reference: Reference, rows: Indices, column: int = 0
-) -> None:
-    """Subtract R from a block of a matrix in place: the named rows, from a column on."""
-    width = block.shape[1]
-    if np.ndim(reference) == 2:
-        block -= np.asarray(reference)[rows, column : column + width].astype(block.dtype)
-        return
-    places = rows - column
-    here = np.flatnonzero((places >= 0) & (places < width))
-    block[here, places[here]] -= restrict_reference(reference, rows[here])
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Known:
-    """The second moment at some weights, and how many changes it has gone through."""
-
-    weights: Array
-    matrix: Floats
-    changes: int = 0
-
-    def changed_to(self, weights: Array, rows: NDArray[np.float64]) -> _Known | None:
-        """Return the second moment of other weights; None where a new sum costs less.
-
-        Most rows keep a common multiple of their old weight, so
-        M_w = a M_old + sum over the other rows of (w_i - a w_old_i) x_i x_i'.
-        """
-        if self.changes >= _CHANGES_IN_A_ROW:
-            return None
-        factor, moves, moved = change_between(weights, self.weights)
-        if np.count_nonzero(moved) > _CHANGE_BELOW * weights.size:
-            return None
-        matrix = self.matrix * self.matrix.dtype.type(factor)
-        add_moves(matrix, rows, np.where(moved, moves, 0.0))
-        # Rows that count as unmoved are so to 1e-12; what is remembered is what was summed.
-        return _Known(np.where(moved, weights, factor * self.weights), matrix, self.changes + 1)
 
 
 @dataclass(slots=True, eq=False)
 class SecondMoments:
-    """The second moments of the first weights and of the last.
+    """The second moments of the first weights, of which others are a change, and of the last.
 
-    Descents start from the same weights over and over; those after them are close to the last.
     Arrays that are handed out are shared, and never written to.
     """
 
     dtype: type[np.floating] = np.float64
-    _first: _Known | None = None
-    _last: _Known | None = None
+    _first: tuple[Array, Floats] | None = None
+    _last: tuple[Array, Floats] | None = None
 
     def find(self, weights: Array) -> Floats | None:
         """Return X'diag(w)X if it is known."""
-        for known in (self._last, self._first):
-            if known is None:
-                continue
-            if np.abs(weights - known.weights).max() <= _EQUAL * weights.max():
-                return known.matrix
+        for known in (self._first, self._last):
+            if known and np.abs(weights - known[0]).max() <= _EQUAL * weights.max():
+                return known[1]
         return None
 
-    def divide(self, others: SecondMoments, factor: Array) -> None:
-        """Take what is known of the first weights of rows whose columns are now divided."""
-        first = others._first
-        if first is not None:
-            by = factor.astype(self.dtype)
-            self._first = replace(first, matrix=first.matrix / by / by[:, None])
+    def divided(self, factor: Array) -> SecondMoments:
+        """Return what is known of the first weights of rows whose columns are divided."""
+        if self._first is None:
+            return SecondMoments(self.dtype)
+        weights, matrix = self._first
+        by = factor.astype(self.dtype)
+        return SecondMoments(self.dtype, (weights, matrix / by / by[:, None]))
 
-    def get(self, rows: NDArray[np.float64], weights: Array) -> Floats:
+    def get(self, rows: Array, weights: Array) -> Floats:
         """Return X'diag(w)X, and remember it."""
         if 2 * np.count_nonzero(weights) < weights.size:
             # Few rows are summed quickly, and tell little about the weights to come.
             return second_moment(rows, weights, self.dtype)
         found = self.find(weights)
-        if found is not None:
-            return found
-        for known in (self._last, self._first):
-            changed = None if known is None else known.changed_to(weights, rows)
-            if changed is not None:
-                self._last = changed
-                return changed.matrix
-        # What it replaces is let go before the new sum takes its memory.
-        self._last = None
-        new = _Known(weights.copy(), second_moment(rows, weights, self.dtype))
+        if found is None:
+            # What it replaces is let go before the new matrix takes its memory.
+            self._last = None
+            found = self._changed(rows, weights)
+            if found is None:
+                found = second_moment(rows, weights, self.dtype)
+            if self._first is None:
+                self._first = weights.copy(), found
+            else:
+                self._last = weights.copy(), found
+        return found
+
+    def _changed(self, rows: Array, weights: Array) -> Floats | None:
+        """Return what follows from the first; None where a new sum costs less.
+
+        Most rows keep a common multiple of their old weight, so
+        M_w = a M_old + sum over the other rows of (w_i - a w_old_i) x_i x_i'.
+        """
         if self._first is None:
-            self._first = new
-        else:
-            self._last = new
-        return new.matrix
+            return None
+        factor, moves, moved = change_between(weights, self._first[0])
+        if np.count_nonzero(moved) > CHANGE_BELOW * weights.size:
+            return None
+        matrix = self._first[1] * self.dtype(factor)
+        add_moves(matrix, rows, np.where(moved, moves, 0.0))
+        return matrix
 
 
 def block_rows(n: int, d: int) -> int:

@@ -22,17 +22,6 @@ from outweigh.samples.dense import DenseSamples
 from outweigh.samples.kernels import Transform
 from outweigh.samples.sparse import row_slices
 
-__all__ = [
-    "Accepted",
-    "Accepts",
-    "Affine",
-    "ArrayRows",
-    "Overview",
-    "Rows",
-    "is_dask",
-    "is_on_disk",
-]
-
 # Of rows that are put in order, and the columns that are tried for it at first.
 _COPIED_BYTES, _FEW = 64 * 2**20, 4
 

@@ -16,12 +16,10 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from outweigh.forms import Form
-from outweigh.protocols import Array, Indices, MomentMatrix, Reference
+from outweigh.protocols import Array, Indices, MomentMatrix
 from outweigh.samples.chunks import GATHERED_BYTES
 from outweigh.samples.dense import DenseSamples, median_kurtosis, some_columns
 from outweigh.samples.matrices import AnySamples, ArrayMoment, LazyMoment
-
-__all__ = ["SparseSamples", "dense_budget", "row_slices"]
 
 # Made dense at once: some rows, or some projections of all rows.
 _SLICE_BYTES = 8 * 2**20
@@ -83,10 +81,8 @@ class SparseSamples(AnySamples):
         found = np.asarray(self.matrix.T @ weights)
         return found - self._total(weights) * self.shift if self._is_shifted else found
 
-    def moment_about(
-        self, weights: Array, mean: Array | None, reference: Reference
-    ) -> MomentMatrix:
-        """Return M_w - mu mu' - R as an array, or on demand where it does not fit the budget."""
+    def moment_about(self, weights: Array, mean: Array | None, reference: float) -> MomentMatrix:
+        """Return M_w - mu mu' - r I as an array, or on demand where it does not fit the budget."""
         size = max(1, self._budget // (16 * self.n_features))
         lazy = LazyMoment(self, weights, mean, reference, size)
         if 8 * self.n_features**2 > max(_SMALL_MATRIX, self._budget):

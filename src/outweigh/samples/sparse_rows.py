@@ -14,8 +14,6 @@ from outweigh.samples.kernels import Transform
 from outweigh.samples.rows import Affine, Overview, Rows
 from outweigh.samples.sparse import SparseSamples, dense_budget, row_slices
 
-__all__ = ["SparseRows"]
-
 # Products with an origin farther out, in units of the noise, would cost second moments more than
 # four of their sixteen digits.
 _FAR = 100.0

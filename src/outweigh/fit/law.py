@@ -1,0 +1,243 @@
+r"""The law of clean rows along a direction, learned from the features.
+
+Noise is independent over the features, so along a unit direction v a clean row is
+:math:`\sum_j v_j \xi_j` with :math:`\xi_j` of the law of feature j. Those laws are not known, and
+outliers are in some of them. But most features have none: the *typical* law, of which each quantile
+is the median of that quantile over all features, is that of clean rows. What it is along v is a
+convolution, and where v is spread over many features it is nearly Gaussian, whatever it was before.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit, gammaln
+
+from outweigh.protocols import Array
+
+__all__ = ["GAUSSIAN", "Law", "Learned", "Student", "TypicalLaw"]
+
+# A law is kept at so many points, so many deviations out: the rounding of linear interpolation.
+_POINTS, _REACH = 2048, 16.0
+_STEP = 2.0 * _REACH / _POINTS
+_GRID: Array = np.arange(_POINTS, dtype=np.float64) * _STEP - _REACH
+_FREQUENCIES = 2.0 * np.pi * np.fft.rfftfreq(_POINTS, _STEP)
+# Between its frequencies a transform is read off one so much finer.
+_FINER = 8
+_FINE = 2.0 * np.pi * np.fft.rfftfreq(_FINER * _POINTS, _STEP)
+# Levels of the quantiles, and the share beyond which a convolution has only rounding.
+_LEVELS = 400
+_ROUNDING = 1e-7
+# Features of a direction beyond these add a Gaussian: each has less than 1/30 of the variance.
+_LARGEST = 30
+
+
+@dataclass(frozen=True, slots=True)
+class Student:
+    """Student's t law of some degrees of freedom; a Gaussian where they are infinite.
+
+    Attributes
+    ----------
+    freedom : float
+    step : float
+        Half the distance between the values of features that have few, else 0: groups narrower
+        than that would each be one of the values.
+    """
+
+    freedom: float
+    step: float = 0.0
+
+    @property
+    def unit(self) -> float:
+        """The spread at which its variance is one."""
+        return float(np.sqrt(1.0 - 2.0 / self.freedom))
+
+    def steady(self, z: Array) -> Array:
+        """Return what rows at z count in the most likely centre and spread; far ones less."""
+        if not np.isfinite(self.freedom):
+            return np.ones(z.size)
+        return np.asarray((self.freedom + 1.0) / (self.freedom + z * z))
+
+    def log_density(self, y: Array, centre: float | Array, spread: float | Array) -> Array:
+        """Return the log density at y of the law moved to a centre, multiplied by a spread."""
+        z, nu = (y - centre) / spread, self.freedom
+        if not np.isfinite(nu):
+            return np.asarray(-0.5 * z * z - np.log(spread) - 0.5 * np.log(2.0 * np.pi))
+        constant = gammaln((nu + 1.0) / 2.0) - gammaln(nu / 2.0) - 0.5 * np.log(nu * np.pi)
+        return np.asarray(constant - np.log(spread) - (nu + 1.0) / 2.0 * np.log1p(z * z / nu))
+
+    def along(self, direction: Array) -> Student:
+        """Return that of a direction: the same, which is exact for a Gaussian."""
+        return replace(self, step=_step_along(self.step, direction))
+
+
+GAUSSIAN = Student(np.inf)
+
+
+@dataclass(frozen=True, eq=False)
+class Learned:
+    """A law of mean zero and variance one that was read off rows.
+
+    Attributes
+    ----------
+    log_densities : ndarray of shape (2048,)
+        At points between -16 and 16; farther out the density falls exponentially.
+    step : float
+        As of `Student`.
+    """
+
+    log_densities: Array
+    step: float = 0.0
+
+    @property
+    def unit(self) -> float:
+        """The spread at which its variance is one."""
+        return 1.0
+
+    def steady(self, z: Array) -> Array:
+        """Return what rows at z count in centre and spread: its moments, so all alike."""
+        return np.ones(z.size)
+
+    def log_density(self, y: Array, centre: float | Array, spread: float | Array) -> Array:
+        """Return the log density at y of the law moved to a centre, multiplied by a spread."""
+        at_zero, slopes = self._lines
+        z = (y - centre) / spread
+        # Beyond the points the first and the last line go on.
+        line = np.clip(z * (1.0 / _STEP) + _REACH / _STEP, 0.0, _POINTS - 2.0).astype(np.intp)
+        found = slopes[line]
+        found *= z
+        found += at_zero[line]
+        found -= np.log(spread)
+        return np.asarray(found)
+
+    def along(self, direction: Array) -> Learned:
+        """Return the law of sum_j v_j xi_j for independent xi_j of this law and a unit v."""
+        v = direction[np.argsort(-np.abs(direction))]
+        rest = float(np.sum(v[_LARGEST:] ** 2))
+        found = np.exp(-0.5 * _FREQUENCIES**2 * rest).astype(np.complex128)
+        for part in v[:_LARGEST][v[:_LARGEST] != 0.0]:
+            of_part = np.interp(np.abs(part) * _FREQUENCIES, _FINE, self._transform)
+            found *= of_part if part > 0.0 else np.conj(of_part)
+        density = np.fft.fftshift(np.fft.irfft(found, _POINTS))
+        return _of_density(density, _ROUNDING, _step_along(self.step, direction))
+
+    @cached_property
+    def _lines(self) -> tuple[Array, Array]:
+        """What the lines between the points are at zero, and their slopes."""
+        slopes = np.diff(self.log_densities) / _STEP
+        return self.log_densities[:-1] - slopes * _GRID[:-1], slopes
+
+    @cached_property
+    def _transform(self) -> NDArray[np.complex128]:
+        """The characteristic function at fine frequencies."""
+        padded = np.zeros(_FINER * _POINTS)
+        padded[:_POINTS] = np.exp(self.log_densities)
+        # The origin is in the middle of the points.
+        return np.asarray(np.fft.rfft(padded) * _STEP * np.exp(1j * _FINE * _REACH))
+
+
+Law = Student | Learned
+
+
+class TypicalLaw:
+    """The law of a typical column under given weights of the rows.
+
+    Its quantiles are the medians of those of the columns, each in its own units, smoothed by a
+    Gaussian of the width 1.06 m^(-1/5) that suits the density of m values best (Silverman 1986),
+    or of half the distance between the values of columns that have few.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n, d)
+    counts : ndarray of shape (n,)
+        How many rows each stands for.
+    """
+
+    def __init__(self, rows: Array, counts: Array) -> None:
+        # In one order for all weights: sorting takes most of the time.
+        columns = np.ascontiguousarray(rows.T)
+        self._order = np.argsort(columns, axis=1)
+        self._ranked = np.take_along_axis(columns, self._order, axis=1)
+        self._counts = counts
+
+    def __call__(self, weights: Array) -> Law:
+        """Return it, or a Gaussian where rows of these weights do not tell it from one.
+
+        So many rows do not tell a law from a Gaussian whose divergence from it is below log(n)/2n.
+        """
+        weights = weights / weights.sum()
+        n = 1.0 / float(weights**2 @ (1.0 / self._counts))
+        # Evenly spaced in log odds: the tails are known as well as the middle.
+        ends = expit(np.linspace(-1.0, 1.0, _LEVELS + 1) * np.log(n))
+        ends[0], ends[-1] = 0.0, 1.0
+        levels, mass = (ends[1:] + ends[:-1]) / 2.0, np.diff(ends)
+        quantiles, n_columns = self._typical_quantiles(weights, levels)
+        if n < 2.0 or n_columns == 0:
+            return GAUSSIAN
+        # Values that no column takes between those that it does are not evidence against a row.
+        middle = (levels > 0.05) & (levels < 0.95)
+        half_gap = 0.5 * float(np.diff(quantiles[middle]).max(initial=0.0))
+        width = 1.06 * (n * n_columns) ** -0.2
+        step = half_gap if half_gap > width else 0.0
+        width = max(width, half_gap)
+        quantiles -= mass @ quantiles
+        quantiles /= np.sqrt(mass @ quantiles**2 + width**2)
+        smooth = np.fft.rfft(_on_grid(quantiles, mass)) * np.exp(-0.5 * (width * _FREQUENCIES) ** 2)
+        law = _of_density(np.fft.irfft(smooth, _POINTS), 10.0 / n, step)
+        logs = law.log_densities
+        divergence = _STEP * float(np.exp(logs) @ (logs - GAUSSIAN.log_density(_GRID, 0.0, 1.0)))
+        return Student(np.inf, step) if n * divergence < 0.5 * np.log(n) else law
+
+    def _typical_quantiles(self, weights: Array, levels: Array) -> tuple[Array, int]:
+        """Return the medians over columns that vary of their quantiles, and how many these are."""
+        found = []
+        for order, values in zip(self._order, self._ranked, strict=True):
+            share = weights[order]
+            mean = float(share @ values)
+            deviation = float(np.sqrt(share @ np.square(values - mean)))
+            if deviation > 0.0:
+                # A share that is reached but for rounding is reached.
+                places = np.searchsorted(np.cumsum(share), levels * (1.0 - 1e-12))
+                found.append((values[np.minimum(places, values.size - 1)] - mean) / deviation)
+        return np.median(found, axis=0) if found else levels, len(found)
+
+
+def _on_grid(values: Array, mass: Array) -> Array:
+    """Return masses at the points, that of each value shared between its two neighbours."""
+    places = np.clip((values + _REACH) / _STEP, 0.0, _POINTS - 1.001)
+    lower = places.astype(np.intp)
+    upper = mass * (places - lower)
+    found = np.bincount(lower, mass - upper, _POINTS)
+    return np.asarray(found + np.bincount(lower + 1, upper, _POINTS))
+
+
+def _step_along(step: float, direction: Array) -> float:
+    """Return the step along a unit direction: that of its largest feature, or 0 if others blur it.
+
+    Sums of several features take many values.
+    """
+    largest = float(np.abs(direction).max(initial=0.0))
+    others = float(np.sqrt(max(1.0 - largest**2, 0.0)))
+    return step * largest if others < step * largest else 0.0
+
+
+def _of_density(density: Array, last: float, step: float) -> Learned:
+    """Return the law of a density at the points; beyond a share `last` its tails are exponential.
+
+    That share is known too badly. An exponential of the same mean excess takes its place.
+    """
+    density = np.maximum(density, 0.0)
+    density = density / (density.sum() * _STEP)
+    below = np.cumsum(density) * _STEP
+    logs = np.log(np.maximum(density, np.finfo(np.float64).tiny))
+    last = min(last, 0.25)
+    low = max(int(np.searchsorted(below, last)), 1)
+    high = min(int(np.searchsorted(below, 1.0 - last)), _POINTS - 2)
+    for end, tail in ((low, slice(0, low)), (high, slice(high + 1, None))):
+        away = np.abs(_GRID[tail] - _GRID[end])
+        excess = float(density[tail] @ away) / max(float(density[tail].sum()), 1e-300)
+        logs[tail] = logs[end] - away / max(excess, _STEP)
+    return Learned(logs, step)
