@@ -123,6 +123,12 @@ class Judgement:
     divided : float
         The share of the rows that are far or apart where they are too many to be wrong; all are
         kept then. Else 0.
+    doubtful : float
+        The share of the rows that were kept though they may be wrong, for the reason `doubt`: see
+        `Certificate`.
+    doubt : str
+    unjudged : int
+        Columns of too few values to judge rows by.
     """
 
     cloud: Cloud
@@ -132,6 +138,9 @@ class Judgement:
     apart: float
     spared: float
     divided: float
+    doubtful: float
+    doubt: str
+    unjudged: int
 
 
 def judge_rows(X: Array, sample_weight: Array, bound: float, tuning: Tuning) -> Judgement:
@@ -147,26 +156,50 @@ def judge_rows(X: Array, sample_weight: Array, bound: float, tuning: Tuning) -> 
     tuning : Tuning
     """
     columns, grouped = judged_columns(X, sample_weight, tuning)
-    shaped = columns.size > 0
     others = np.setdiff1d(np.arange(X.shape[1]), columns)
     reach = Reach.of(X, sample_weight, others, tuning)
     beyond = reach.exceeded(X)
+    shaped = columns.size > 0
     columns = columns if shaped else others
     X = X[:, columns]
     everything = np.ones(len(X), dtype=np.bool_)
     form = marginals(X, sample_weight, everything, straighten=False)
     apart: list[Mask] = []
-    if grouped and bound > 0.0:
+    if shaped and bound > 0.0:
         # As many are looked for as there may be at all, however few may be distrusted.
         most = max(bound, tuning.loose_bound)
         apart = set_apart(form.apply(X), sample_weight, most, tuning)
         # Skewness is read off the bulk alone: a group at one side would look like it.
         bent = marginals(X, sample_weight, ~np.any(apart, axis=0) if apart else everything)
-        if np.any(bent.g):
+        if grouped and np.any(bent.g):
+            # A straight column has groups of its own, and draws in those of the skewed one.
             form = bent
-            apart = set_apart(form.apply(X), sample_weight, most, tuning)
+            apart += set_apart(form.apply(X), sample_weight, most, tuning)
     judge = _Judge(form.apply(X), sample_weight, bound, tuning)
-    return judge.judge(columns, form, apart, shaped, reach, beyond)
+    found = judge.by_shape(apart, grouped=grouped) if shaped else judge.undecided()
+    least = float(np.finfo(np.float64).eps) * max(float(found.squared.max()), 1.0)
+    # More than half of the rows may be equal, or all: then there is no distance but zero.
+    limit = max(found.limit, least)
+    farness = np.maximum(found.squared / limit, beyond)
+    severity = np.maximum(farness, 2.0 * found.chance)
+    suspect = np.where(beyond > 1.0, 0.0, found.clean)
+    clean = judge.at_most(suspect, severity)
+
+    def share(rows: Mask) -> float:
+        return float(sample_weight[rows].sum() / sample_weight.sum())
+
+    return Judgement(
+        Cloud(columns, form, judge.basis, found.scatter, limit, found.groups, reach),
+        clean,
+        np.where(clean < 0.5, np.maximum(severity, 1.0), severity),
+        far=share((farness > 1.0) & (found.chance < 0.5)),
+        apart=share(found.chance >= 0.5),
+        spared=share((suspect < 0.5) & (clean >= 0.5)),
+        divided=found.divided,
+        doubtful=share(judge.maybe & (clean >= 0.5)),
+        doubt=judge.doubt,
+        unjudged=others.size if shaped else columns.size,
+    )
 
 
 def judged_columns(X: Array, sample_weight: Array, tuning: Tuning) -> tuple[Indices, bool]:
@@ -183,6 +216,22 @@ def judged_columns(X: Array, sample_weight: Array, tuning: Tuning) -> tuple[Indi
         if columns.size >= min(2, values.size):
             return columns, grouped
     return columns[:0], False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Found:
+    """What the shape of the cloud tells of rows: see `Cloud` and `Judgement`.
+
+    ``squared`` are their distances, ``chance`` how likely each is to be of a group.
+    """
+
+    scatter: Scatter
+    squared: Array
+    limit: float
+    chance: Array
+    clean: Array
+    groups: tuple[Group, ...] = ()
+    divided: float = 0.0
 
 
 class _Judge:
@@ -207,21 +256,29 @@ class _Judge:
             self.basis = principal_axes(Z, weight)[1].T
             Z = Z @ self.basis.T
         self.Z = Z
+        # Rows that may be wrong, and why they are kept all the same.
+        self.maybe, self.doubt = np.zeros(len(Z), dtype=np.bool_), ""
 
-    def judge(
-        self,
-        columns: Indices,
-        form: Marginals,
-        apart: list[Mask],
-        shaped: bool,
-        reach: Reach,
-        beyond: Array,
-    ) -> Judgement:
-        together = np.any(apart, axis=0) if apart else np.zeros(len(self.Z), dtype=np.bool_)
+    def undecided(self, divided: float = 0.0) -> _Found:
+        """Return that nothing says which rows are the clean ones: all are kept."""
+        everything = np.ones(len(self.Z))
+        scatter = self.scatter(self.weight)
+        squared = scatter.distances(self.Z, everything > 0.0)
+        limit = float(squared.max())
+        return _Found(scatter, squared, limit, 0.0 * everything, everything, divided=divided)
+
+    def by_shape(self, apart: list[Mask], *, grouped: bool) -> _Found:
+        """Judge every row by the groups that may stand apart, and by its distance.
+
+        Where groups are no outliers (`grouped` is false) they are only told.
+        """
+        together = np.any(apart, axis=0) if apart and grouped else np.zeros_like(self.maybe)
         core = self.core(~together)
         far = self.far_rows(core, together)
         chance, groups = self.verdict(core, far, apart)
-        if self.removed(np.where(far, 0.0, 1.0 - chance)) > self.bound:
+        if groups and not grouped:
+            self.maybe, self.doubt = chance >= 0.5, "few values"
+        if not grouped or self.removed(np.where(far, 0.0, 1.0 - chance)) > self.bound:
             chance, groups = np.zeros(len(self.Z)), ()
         clean = np.where(far, 0.0, 1.0 - chance)
         # Once groups are gone, rows that they hid show, and some that seemed far do not.
@@ -232,30 +289,11 @@ class _Judge:
             clean = new
             if settled or self.removed(clean) > self.bound:
                 break
-        divided = self.removed(np.where(beyond > 1.0, 1.0, clean))
-        if shaped and divided <= self.bound:
-            divided = 0.0
-        else:
-            # No minority, or no shape that tells: nothing says which rows are the clean ones, and
-            # all are kept.
-            clean, chance, groups = np.ones(len(self.Z)), np.zeros(len(self.Z)), ()
-            limit = float(squared[beyond <= 1.0].max(initial=0.0))
-        clean = np.where(beyond > 1.0, 0.0, clean)
-        # More than half of the rows may be equal, or all: then there is no distance but zero.
-        limit = max(limit, float(np.finfo(np.float64).eps) * max(float(squared.max()), 1.0))
-        severity = np.maximum(np.maximum(squared / limit, beyond), 2.0 * chance)
-        wrong = clean < 0.5
-        clean = self.at_most(clean, severity)
-        return Judgement(
-            Cloud(columns, form, self.basis, scatter, limit, groups, reach),
-            clean,
-            np.where(clean < 0.5, np.maximum(severity, 1.0), severity),
-            float(self.weight[(np.maximum(squared / limit, beyond) > 1.0) & (chance < 0.5)].sum())
-            / self.n,
-            float(self.weight[chance >= 0.5].sum() / self.n),
-            float(self.weight[wrong & (clean >= 0.5)].sum() / self.n),
-            divided,
-        )
+        divided = self.removed(clean)
+        if divided > self.bound:
+            # No minority.
+            return self.undecided(divided)
+        return _Found(scatter, squared, limit, chance, clean, groups)
 
     def at_most(self, clean: Array, severity: Array) -> Array:
         """Return the same with no more weight taken than is allowed: from the worst rows only."""
@@ -425,6 +463,8 @@ class _Judge:
             # Cut where a row is as likely of the group as of the bulk.
             self.parting = float(law.exceeded(np.array(group.parting)))
             return np.asarray(far | (squared > law.beyond(max(self.level, self.parting))))
+        if worth:
+            self.maybe, self.doubt = left & (squared > group.parting), "tail"
         # A bulk that is not Gaussian need not be elliptical either: its far rows count only if they
         # stand apart.
         if not many or (self.gaussian and worth):
