@@ -184,6 +184,9 @@ def test_rows_cleaner_than_clean_rows_are_in_doubt_where_a_covariance_was_given(
         ({"noise": "given", "removed": 0.0, "objective": 0.1}, "in doubt"),
         ({"noise": "elliptical", "spared": 0.1}, "in doubt"),
         ({"noise": "elliptical", "apart": 0.3, "doubtful": 0.1}, "in doubt"),
+        ({"noise": "elliptical", "doubtful": 0.1, "doubt": "few values"}, "in doubt"),
+        ({"noise": "elliptical", "seen": 0.5}, "clean"),
+        ({"noise": "elliptical", "seen": 0.4}, "look"),
         ({"noise": "other"}, "no level"),
     ],
 )

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
+from scipy.special import ndtr, stdtrit
 
 from outweigh.fit.elliptical import judge_rows
 from outweigh.fit.tuning import TUNING
@@ -96,3 +99,48 @@ def test_more_far_rows_than_may_be_wrong_are_all_kept() -> None:
     assert np.all(judged.clean == 1.0)
     assert judged.severity.max() <= 1.0
     assert judged.divided > 0.4
+
+
+def with_margins(n: int, d: int, seed: int, margin: Callable[[Array], Array]) -> Array:
+    """Correlated rows whose columns have each the law that `margin` makes of a Gaussian one."""
+    X = correlated(n, d, seed)
+    return margin((X - X.mean(axis=0)) / X.std(axis=0))
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_a_group_beside_skewed_columns_is_found(seed: int) -> None:
+    """Straightened, a skewed column draws a group beyond its tail in: it is looked for before."""
+    X = with_margins(400, 8, seed, lambda z: -np.log(ndtr(-z)))
+    wrong = np.arange(400) < 60
+    X[wrong, 0] += 6.0
+    judged = judge_rows(X, np.ones(400), 0.4, TUNING)
+    assert np.mean(judged.clean[wrong] < 0.5) > 0.9
+    assert np.mean(judged.clean[~wrong] < 0.5) < 0.03
+
+
+def test_rows_all_over_the_range_of_heavy_tails_are_found() -> None:
+    """The far rows are no tail of the others: two laws of the distances explain them better."""
+    X = with_margins(400, 8, 2, lambda z: stdtrit(4.0, ndtr(z)))
+    wrong = np.arange(400) < 60
+    X[wrong] = np.random.default_rng(0).uniform(X.min(axis=0), X.max(axis=0), (60, 8))
+    judged = judge_rows(X, np.ones(400), 0.4, TUNING)
+    assert np.mean(judged.clean[wrong] < 0.5) > 0.9
+    assert np.mean(judged.clean[~wrong] < 0.5) < 0.05
+
+
+def test_a_group_in_columns_of_few_values_that_is_not_far_is_kept_and_told() -> None:
+    X = with_cluster(600, 4, 0.3, 5.0)
+    clean = np.round(2.0 * correlated(600, 4))
+    assert judge_rows(clean, np.ones(600), 0.4, TUNING).doubtful == 0.0
+    judged = judge_rows(np.round(2.0 * X / X.std(axis=0)), np.ones(600), 0.4, TUNING)
+    assert judged.apart == 0.0
+    assert judged.doubtful > 0.1
+    assert judged.doubt == "few values"
+
+
+@pytest.mark.parametrize("n_coarse", [0, 2, 6])
+def test_the_share_of_the_columns_that_rows_are_judged_by_is_told(n_coarse: int) -> None:
+    X = correlated(300, 6)
+    X[:, :n_coarse] = X[:, :n_coarse] > 0.0
+    judged = judge_rows(X, np.ones(300), 0.4, TUNING)
+    assert judged.seen == pytest.approx(1.0 - n_coarse / 6)

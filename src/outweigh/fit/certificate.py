@@ -19,8 +19,6 @@ _SECOND_GROUP = 0.2
 _DOUBTS = {
     "white": "in groups of outliers if columns are in truth uncorrelated: decide, and fit with "
     "covariance=None if so",
-    "tail": "far out, and may be outliers or the tail of the others: look at the lowest scores, "
-    "and give their share as contamination if they are wrong",
     "few values": "together, apart from the others, in columns of so few values that such groups "
     "may be genuine: look whether they are of another kind",
 }
@@ -86,13 +84,12 @@ class Certificate:
         The share of such rows that were kept, because contamination allows no more.
     doubtful : float
         The share of the rows that may be wrong but were kept, in elliptical noise.
-    doubt : {"white", "tail", "few values"}
-        Why: they would be in groups of outliers if columns were uncorrelated; they are far out, but
-        may be the tail of the others; or they stand together in columns of so few values that
-        groups in them may be genuine.
-    unjudged : int
-        Columns of too few values to judge rows by, in elliptical noise: only values far from all
-        others were looked for in them.
+    doubt : {"white", "few values"}
+        Why: they would be in groups of outliers if columns were uncorrelated, or they stand
+        together in columns of so few values that groups in them may be genuine.
+    seen : float
+        The share of the columns that rows are judged by, in elliptical noise. The others have too
+        few values: only those far from all others were looked for in them.
     divided : float
         The share of the rows that are far from the others, where they are too many to be called
         wrong: nothing was removed.
@@ -121,7 +118,7 @@ class Certificate:
     spared: float = 0.0
     doubtful: float = 0.0
     doubt: str = "white"
-    unjudged: int = 0
+    seen: float = 1.0
     divided: float = 0.0
     left_out: int = 0
     filled: int = 0
@@ -161,9 +158,8 @@ class Certificate:
             # Noise that is not white has directions of more variance too.
             of = " from white noise" if self.noise == "other" else ""
             said += f"; {self.factors or 'no'} factor{s} {verb} out{of}"
-        if self.unjudged and self.noise == "elliptical":
-            s, have = ("", "has") if self.unjudged == 1 else ("s", "have")
-            said += f"; {self.unjudged:,} column{s} {have} too few values to judge rows by"
+        if self.seen < 1.0 and self.noise == "elliptical":
+            said += f"; {1.0 - self.seen:.0%} of the columns have too few values to judge rows by"
         for n, how in (self.left_out, "left out"), (self.filled, "filled in with medians"):
             if n:
                 said += f"; {n:,} {'row was' if n == 1 else 'rows were'} {how} for missing values"
@@ -241,7 +237,7 @@ class Certificate:
             return "in doubt", (
                 f"in doubt: {said}; but {self.doubtful:.1%} of the rows are {_DOUBTS[self.doubt]}"
             )
-        if self.objective > self.noise_floor.clean:
+        if self.objective > self.noise_floor.clean or self.seen < 0.5:
             return "look", said
         return self._unless_surprising(said if reasons else f"clean: {said}")
 

@@ -22,7 +22,7 @@ from outweigh.fit.columns import (
     column_quantiles,
     weighted_quantile,
 )
-from outweigh.fit.groups import price_of_direction, principal_axes, set_apart, valley
+from outweigh.fit.groups import price_of_direction, principal_axes, set_apart
 from outweigh.fit.marginals import Marginals, marginals
 from outweigh.fit.posterior import Group, two_laws
 from outweigh.fit.radial import RadialLaw, discovered, radial_law, second_group
@@ -127,8 +127,8 @@ class Judgement:
         The share of the rows that were kept though they may be wrong, for the reason `doubt`: see
         `Certificate`.
     doubt : str
-    unjudged : int
-        Columns of too few values to judge rows by.
+    seen : float
+        The share of the columns that rows are judged by; the others have too few values.
     """
 
     cloud: Cloud
@@ -140,7 +140,7 @@ class Judgement:
     divided: float
     doubtful: float
     doubt: str
-    unjudged: int
+    seen: float
 
 
 def judge_rows(X: Array, sample_weight: Array, bound: float, tuning: Tuning) -> Judgement:
@@ -156,7 +156,8 @@ def judge_rows(X: Array, sample_weight: Array, bound: float, tuning: Tuning) -> 
     tuning : Tuning
     """
     columns, grouped = judged_columns(X, sample_weight, tuning)
-    others = np.setdiff1d(np.arange(X.shape[1]), columns)
+    n_columns = X.shape[1]
+    others = np.setdiff1d(np.arange(n_columns), columns)
     reach = Reach.of(X, sample_weight, others, tuning)
     beyond = reach.exceeded(X)
     shaped = columns.size > 0
@@ -198,7 +199,7 @@ def judge_rows(X: Array, sample_weight: Array, bound: float, tuning: Tuning) -> 
         divided=found.divided,
         doubtful=share(judge.maybe & (clean >= 0.5)),
         doubt=judge.doubt,
-        unjudged=others.size if shaped else columns.size,
+        seen=columns.size / n_columns if shaped else 0.0,
     )
 
 
@@ -456,18 +457,14 @@ class _Judge:
         if not many and self.weight[beyond].sum() <= self.tuning.few_far:
             return far
         group = second_group(squared[left], self.weight[left], beyond[left], law, self.d)
-        logs, minor = np.log(squared[left] + _TINY), squared[left] > group.parting
-        parted = valley(logs, self.weight[left], minor) <= self.tuning.valley
-        worth = group.gain >= 1.5 * np.log(self.n)
-        if parted and worth:
+        if group.gain >= 1.5 * np.log(self.n):
             # Cut where a row is as likely of the group as of the bulk.
-            self.parting = float(law.exceeded(np.array(group.parting)))
-            return np.asarray(far | (squared > law.beyond(max(self.level, self.parting))))
-        if worth:
-            self.maybe, self.doubt = left & (squared > group.parting), "tail"
+            self.shape, self.gaussian = group.bulk, False
+            self.parting = float(group.bulk.exceeded(np.array(group.parting)))
+            return np.asarray(squared > group.bulk.beyond(max(self.level, self.parting)))
         # A bulk that is not Gaussian need not be elliptical either: its far rows count only if they
         # stand apart.
-        if not many or (self.gaussian and worth):
+        if not many:
             return far
         self.shape, self.gaussian = group.alone, False
         return np.asarray(squared > group.alone.beyond(self.level))

@@ -112,6 +112,7 @@ class FarGroup:
 
     gain: float
     alone: RadialLaw
+    bulk: RadialLaw
     parting: float
 
 
@@ -174,4 +175,6 @@ def second_group(
     group = -0.5 * ((x - pair.x[4]) / spread) ** 2 - np.log(spread * np.sqrt(2.0 * np.pi))
     more = log_expit(pair.x[3]) + group > log_expit(-pair.x[3]) + log_f(pair.x)
     parting = float(np.exp(x[int(np.argmax(more))])) if more.any() else np.inf
-    return FarGroup(float(alone.fun - pair.fun), one_alone, parting)
+    k, nu = np.exp(inside(pair.x)[0])
+    bulk = RadialLaw(float(np.exp(pair.x[0])), float(k), float(nu))
+    return FarGroup(float(alone.fun - pair.fun), one_alone, bulk, parting)

@@ -81,10 +81,9 @@ class Tuning:
         correlation 0.6 at least 1.9. So they are where weights that make white rows clean stall
         this factor above the clean level.
     few_values
-        A column of at most this many values that count is not continuous: its groups are no
-        outliers, and rows are judged by it, by distance alone, only where there is no pair of
-        others. With all columns of four and more judged .68 of the ordinary tables stay quiet, with
-        this rule .73.
+        A column of at most this many values that count is not continuous: rows are judged by it
+        only where there is no pair of others, and groups in it are told, not removed. With all
+        columns of four and more judged like the others fewer of the ordinary tables stay quiet.
     few_far, few_far_share
         So many far rows, or that share of all, are single outliers; more may be the tail of one
         law.

@@ -83,7 +83,7 @@ def fit_elliptical(noise: Noise, task: Task, settings: Settings) -> Fit:
         # No weight exceeds what this bound allows it, also where some are removed in part.
         max(removed, 1.0 - kept, settings.contamination or 0.0),
         Status.REACHED,
-        noise="elliptical" if judged.unjudged < columns.size else "other",
+        noise="elliptical" if judged.seen > 0.0 else "other",
         expected=settings.expected,
         far=judged.far,
         apart=judged.apart,
@@ -91,7 +91,7 @@ def fit_elliptical(noise: Noise, task: Task, settings: Settings) -> Fit:
         divided=judged.divided,
         doubtful=judged.doubtful,
         doubt=judged.doubt or "white",
-        unjudged=judged.unjudged,
+        seen=judged.seen,
         unlike_clean="columns have too few values to tell groups of rows from outliers",
     )
     if not certificate.clean:

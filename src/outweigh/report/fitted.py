@@ -180,18 +180,19 @@ class Fitted:
     def advice(self) -> str:
         """What to do where the level of clean data was not reached."""
         found, steps, first = self.certificate, [], []
+        maybe_white = found.doubtful > 0.0 and found.doubt == "white"
         white, trusted, bound = "--covariance none", "--trusted FILE", "--contamination"
         if not self.command:
             white, trusted, bound = "covariance=None", "covariance= fitted to them", "contamination"
         if self.n_distrusted:
             first.append("look at the distrusted rows and their reasons")
-        elif not found.doubtful and found.noise == "elliptical":
+        elif not maybe_white and found.noise == "elliptical":
             first.append("look whether the rows are of two kinds")
         if self._skewed:
             first.append(f"{self._skewed} are skewed, perhaps take logarithms of them")
         if found.spared > 0.0:
             steps.append(f"with a higher {bound}, if so many rows may be wrong")
-        if found.doubtful > 0.0:
+        if maybe_white:
             steps.append(f"with {white}, if {self._columns} are uncorrelated in truth")
         if found.noise != "elliptical":
             rows = f"rows that you trust, if {self._columns} are correlated"
