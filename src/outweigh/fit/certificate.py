@@ -14,6 +14,8 @@ from outweigh.norms.floor import NoiseFloor
 from outweigh.optimise.capped_simplex import CappedSimplex
 from outweigh.protocols import Array, Status
 
+# With fewer rows than this no second moment tells a wrong one from a clean one.
+FEWEST_ROWS = 10
 # A group of this share may be genuine.
 _SECOND_GROUP = 0.2
 _DOUBTS = {
@@ -66,6 +68,8 @@ class Certificate:
     contamination_bound : float
         The share that could have been taken away.
     status : Status
+    n_effective : float
+        How many rows of equal weight the weights are worth, (sum w)^2 / sum w^2.
     noise : {"white", "given", "elliptical", "other"}
         What the noise of clean rows was taken to be: white in its units, of the covariance that was
         given, elliptical of a covariance that was found, or none of these. Elliptical: the
@@ -111,6 +115,7 @@ class Certificate:
     removed: float
     contamination_bound: float
     status: Status
+    n_effective: float = math.inf
     noise: str = "white"
     expected: float = 1.0
     far: float = 0.0
@@ -168,6 +173,11 @@ class Certificate:
     @property
     def _judged(self) -> tuple[str, str]:
         """The word and the sentence: the only place that weighs the tests against each other."""
+        if round(self.n_effective, 6) < FEWEST_ROWS:
+            return "no level", (
+                f"{self.removed:.1%} of the weight removed; what is left counts for "
+                f"{self.n_effective:.2g} rows, too few to tell wrong ones from clean ones"
+            )
         if self.noise == "other":
             found = f"{self.removed:.1%} of the weight removed by distance from the bulk"
             if self.removed == 0.0:
@@ -308,6 +318,7 @@ def certified(
         removed=problem.removed(weights),
         contamination_bound=bound,
         status=found.status,
+        n_effective=problem.n_effective(weights),
         noise=noise,
         expected=expected,
         support_level=found.support_level,

@@ -14,7 +14,7 @@ from functools import cache
 import numpy as np
 
 from outweigh.fit.beyond import Beyond, BeyondReader, in_features, level_beside
-from outweigh.fit.certificate import certified
+from outweigh.fit.certificate import FEWEST_ROWS, certified
 from outweigh.fit.columns import largest_of
 from outweigh.fit.law import GAUSSIAN, Law, TypicalLaw
 from outweigh.fit.noise import MAD_ERROR, ROWS_FOR_ORIGIN, Noise, first_look, spread_places
@@ -48,8 +48,6 @@ from outweigh.samples.matrices import as_array
 
 __all__ = ["fit"]
 
-# With fewer rows than this no second moment tells a wrong one from a clean one.
-_FEWEST_ROWS = 10
 # Rows and values that a typical law is read off.
 _LAW_ROWS, _LAW_VALUES = 2000, 400_000
 
@@ -84,7 +82,7 @@ def fit(
     callback : callable, optional
         Sees every iterate.
     """
-    if settings.contamination is None and sample_weight.sum() < _FEWEST_ROWS:
+    if settings.contamination is None and sample_weight.sum() < FEWEST_ROWS:
         settings = replace(settings, contamination=0.0, find_covariance=False)
     noise = first_look(
         rows,

@@ -83,6 +83,7 @@ def fit_elliptical(noise: Noise, task: Task, settings: Settings) -> Fit:
         # No weight exceeds what this bound allows it, also where some are removed in part.
         max(removed, 1.0 - kept, settings.contamination or 0.0),
         Status.REACHED,
+        n_effective=problem.n_effective(values),
         noise="elliptical" if judged.seen > 0.0 else "other",
         expected=settings.expected,
         far=judged.far,
