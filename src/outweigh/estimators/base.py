@@ -126,9 +126,9 @@ class RobustEstimator(Parameters, OutlierMixin, BaseEstimator):
             matrices and arrays of `scipy.sparse`, which are never made dense as a whole.
         y : ignored
         sample_weight : array-like of shape (n_samples,), optional
-            Nonnegative. Whole numbers count as so many copies of the row. Other weights are
-            relative: multiplying all of them by a number changes nothing, and together they count
-            as :math:`(\sum s)^2 / \sum s^2` rows.
+            Nonnegative. Whole numbers count as so many copies of the row, which are no further
+            evidence unless chance repeats rows. Other weights are relative: together they count as
+            :math:`(\sum s)^2 / \sum s^2` rows. Multiplying all by a number changes nothing.
 
         Returns
         -------

@@ -18,7 +18,7 @@ from outweigh.fit.tuning import Tuning
 from outweigh.protocols import Array, Indices, Samples
 from outweigh.samples import Rows
 from outweigh.samples.dense import INFINITE
-from outweigh.samples.rows import Affine, ArrayRows
+from outweigh.samples.rows import Affine, ArrayRows, evidence_of_copies
 
 __all__ = ["Noise", "Standardizer", "first_look", "known_covariance", "refuse_huge"]
 
@@ -31,6 +31,8 @@ _NEAR_ORIGIN = 10.0
 _VALUES_AT_ONCE, _VALUES_IN_CACHE = 1_000_000, 1 << 15
 # In units of the noise. Beyond it, sums of fourth powers of what is left after pruning overflow.
 _TOO_LARGE = 1e70
+# Of rows along a direction, in units of their spread: products of blocks of rows round differently.
+_ROUNDING = 1e-9
 # Spreads whose squares, and sums of products of squares, are well within floating point.
 _SMALLEST_LEVEL, _LARGEST_LEVEL = 1e-70, 1e70
 _RANK_RTOL = 1e-10
@@ -235,6 +237,10 @@ def first_look(
     if to_read or common_level:
         count = max(count, _VALUES_FOR_SCALE // columns.size)
     some, some_weight = _spread_rows(rows, sample_weight, seen.keys, count)
+    if rows.n_passes is not None:
+        # Of rows in memory it is known which are equal.
+        worth = evidence_of_copies(_of_equal_rows(sample_weight, seen.keys), some)
+        sample_weight, some_weight = worth * sample_weight, worth * some_weight
     origin, centre, robust, few = _centre_and_scales(some, some_weight, columns)
     scales = robust
     if not centred:
@@ -375,9 +381,19 @@ def spread_places(sample_weight: Array, keys: Array, count: int) -> tuple[Indice
     # Huge values make projections infinite; their order among themselves is no matter.
     order = np.argsort(np.nan_to_num(keys, nan=np.inf), kind="stable")
     cumulative = np.cumsum(sample_weight[order])
-    places = (np.arange(count) + 0.5) * (total / count)
+    # A place that is reached but for rounding is reached.
+    places = (np.arange(count) + 0.5) * (total / count) * (1.0 - 1e-12)
     chosen, times = np.unique(np.searchsorted(cumulative, places), return_counts=True)
     return order[chosen], times.astype(np.float64)
+
+
+def _of_equal_rows(sample_weight: Array, keys: Array) -> Array:
+    """Return the weight of each distinct row, given the rows along a direction that tells them."""
+    order = np.argsort(keys, kind="stable")
+    ranked = keys[order]
+    rounding = _ROUNDING * float(np.median(np.abs(ranked - np.median(ranked))))
+    begins = np.flatnonzero(np.diff(ranked, prepend=-np.inf) > rounding)
+    return np.asarray(np.add.reduceat(sample_weight[order], begins))
 
 
 def _centre_and_scales(

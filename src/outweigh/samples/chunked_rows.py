@@ -23,7 +23,6 @@ from outweigh.samples.rows import (
     Distinct,
     Overview,
     Rows,
-    as_evidence,
     is_dask,
 )
 
@@ -82,11 +81,11 @@ class ChunkedRows(Rows):
         return found
 
     def distinct(self, sample_weight: Array) -> Distinct:
-        """Return the rows of positive weight as they are: which are equal, no pass has told."""
+        """Return the rows of positive weight as they are: no pass has told which are equal."""
         mask = sample_weight > 0
         rows = self if mask.all() else ChunkedRows(self.chunks, mask)
         place = np.where(mask, np.cumsum(mask) - 1, -1)
-        return Distinct(rows, as_evidence(rows, sample_weight[mask]), place)
+        return Distinct(rows, sample_weight[mask], place)
 
     def part(self, indices: Indices) -> ArrayRows | ChunkedRows:
         """Return the rows of increasing indices alone, by one pass that checks all rows.

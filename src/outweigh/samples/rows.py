@@ -24,8 +24,8 @@ from outweigh.samples.sparse import row_slices
 
 # Of rows that are put in order, and the columns that are tried for it at first.
 _COPIED_BYTES, _FEW = 64 * 2**20, 4
-# Rows that are looked at for what tells rows apart; up to so few nothing does, as their values and
-# the factors of their counts may agree by chance.
+# Rows that are looked at for what tells rows apart. Up to so few distinct ones nothing does: their
+# values and the factors of their counts may agree by chance.
 _LOOKED_AT, _TOO_FEW = 500, 10
 
 Accepts = Callable[[NDArray[np.floating]], NDArray[np.bool_]]
@@ -172,12 +172,13 @@ class Rows(ABC):
         if 8 * indices.size * self.shape[1] > _COPIED_BYTES:
             place[indices] = np.arange(indices.size)
             rows = self if indices.size == self.shape[0] else self.part(indices)
-            return Distinct(rows, as_evidence(rows, weight), place)
-        order, begins = _by_value(self.take(indices), weight)
+            return Distinct(rows, weight, place)
+        X = self.take(indices)
+        order, begins = _by_value(X, weight)
         place[indices[order]] = np.cumsum(begins) - 1
         weight = np.add.reduceat(weight[order], np.flatnonzero(begins))
-        rows = self.part(indices[order[begins]])
-        return Distinct(rows, as_evidence(rows, weight), place)
+        weight = weight * evidence_of_copies(weight, X)
+        return Distinct(self.part(indices[order[begins]]), weight, place)
 
     def accept(self, accepts: Accepts, origin: Array, weights: Array | None) -> Accepted:
         """Return which rows a rule accepts, and their sums about an origin."""
@@ -237,26 +238,35 @@ class ArrayRows(Rows):
         return function(self.array)
 
 
-def as_evidence(rows: Rows, weight: Array) -> Array:
-    """Return weights that sum to the number of rows that distinct rows are worth as evidence.
+def evidence_of_copies(weight: Array, rows: Array) -> float:
+    """Return what to multiply the weights of distinct rows by, to sum to the rows they are worth.
 
     Whole numbers count copies. A factor common to all is no evidence. Where two columns tell all
     rows apart, chance does not repeat a row: its copies add to its weight, and there are as many
     independent rows as distinct ones. Else, in counts and ratings, each repetition is a row.
     Weights that are not whole numbers count as they are.
+
+    Parameters
+    ----------
+    weight : ndarray of shape (m,)
+        Of each distinct row.
+    rows : ndarray of shape (some, d)
+        Some of the rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rows = np.random.default_rng(0).standard_normal((12, 2))
+    >>> evidence_of_copies(np.arange(1.0, 13.0), rows) * np.arange(1.0, 13.0).sum()
+    12.0
     """
-    m = weight.size
-    if m <= _TOO_FEW or weight.max() == 1.0 or np.any(weight != np.round(weight)):
-        return weight
-    if np.all(weight == weight[0]):
-        return np.ones(m)
-    some = np.unique(
-        rows.take(np.unique(np.linspace(0, m - 1, _LOOKED_AT).astype(np.intp))), axis=0
-    )
+    if weight.size <= _TOO_FEW or weight.max() == 1.0 or np.any(weight != np.round(weight)):
+        return 1.0
+    some = np.unique(rows[:: -(-len(rows) // _LOOKED_AT)], axis=0)
     told_apart = (np.diff(np.sort(some, axis=0), axis=0) > 0.0).all(axis=0)
     if np.count_nonzero(told_apart) > 1:
-        return np.asarray(weight * (m / weight.sum()))
-    return np.asarray(weight / np.gcd.reduce(weight.astype(np.int64)))
+        return float(weight.size / weight.sum())
+    return float(1.0 / np.gcd.reduce(weight.astype(np.int64)))
 
 
 def _by_value(X: Array, sample_weight: Array) -> tuple[Indices, NDArray[np.bool_]]:
