@@ -117,6 +117,18 @@ def test_a_pass_in_single_precision_finds_the_value_in_double(
     assert rounded.verify(w).value == pytest.approx(exact.evaluate(w).value, rel=1e-12)
 
 
+@pytest.mark.parametrize(
+    ("least", "n_nonzero", "single"), [(500.0, 1, False), (499.0, 1, True), (499.0, 2, False)]
+)
+def test_large_passes_are_in_single_precision_where_that_saves_time(
+    X: Array, w: Array, monkeypatch: pytest.MonkeyPatch, least: float, n_nonzero: int, single: bool
+) -> None:
+    # n d^2 = 500; rows of which more than a quarter is read again are read in double at once.
+    monkeypatch.setattr(objectives, "_SINGLE_PRECISION_ABOVE", least)
+    found = objectives.sparse_mean(DenseSamples(X), n_nonzero)._full_moment(w)
+    assert (found.rounding > 0.0) == single
+
+
 def test_a_restriction_takes_out_what_is_left_of_the_directions(
     samples_of: Kind, X: Array, w: Array
 ) -> None:
