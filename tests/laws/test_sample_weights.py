@@ -144,3 +144,17 @@ def test_rows_of_counts_that_repeat_by_chance_are_evidence_each() -> None:
     X = np.random.default_rng(0).poisson(1.0, (2000, 3)).astype(float)
     often, few = (RobustMean(covariance=None).fit(rows) for rows in (X, X[:500]))
     assert often.noise_floor_ == pytest.approx(few.noise_floor_ / 2.0, rel=0.1)
+
+
+def test_rows_too_many_to_be_put_in_order_are_told_apart_too(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    X, times = attacked(), np.random.default_rng(1).integers(5, 16, N)
+    plain = RobustMean().fit(X, sample_weight=times)
+    for module in ("samples.rows", "fit.noise"):
+        monkeypatch.setattr(f"outweigh.{module}.COPIED_BYTES", 0)
+    weighted = RobustMean().fit(X, sample_weight=times)
+    copied = RobustMean().fit(np.repeat(X, times, axis=0))
+    for found in (weighted, copied):
+        np.testing.assert_allclose(found.location_, plain.location_, atol=1e-9)
+        assert found.noise_floor_ == pytest.approx(plain.noise_floor_, rel=1e-9)

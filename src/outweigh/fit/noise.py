@@ -18,7 +18,7 @@ from outweigh.fit.tuning import Tuning
 from outweigh.protocols import Array, Indices, Samples
 from outweigh.samples import Rows
 from outweigh.samples.dense import INFINITE
-from outweigh.samples.rows import Affine, ArrayRows, evidence_of_copies
+from outweigh.samples.rows import COPIED_BYTES, Affine, ArrayRows, evidence_of_copies
 
 __all__ = ["Noise", "Standardizer", "first_look", "known_covariance", "refuse_huge"]
 
@@ -237,8 +237,8 @@ def first_look(
     if to_read or common_level:
         count = max(count, _VALUES_FOR_SCALE // columns.size)
     some, some_weight = _spread_rows(rows, sample_weight, seen.keys, count)
-    if rows.n_passes is not None:
-        # Of rows in memory it is known which are equal.
+    if rows.n_passes is not None or 8 * sample_weight.size * rows.shape[1] > COPIED_BYTES:
+        # Of fewer rows it is known which are equal.
         worth = evidence_of_copies(_of_equal_rows(sample_weight, seen.keys), some)
         sample_weight, some_weight = worth * sample_weight, worth * some_weight
     origin, centre, robust, few = _centre_and_scales(some, some_weight, columns)

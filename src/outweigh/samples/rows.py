@@ -23,7 +23,7 @@ from outweigh.samples.kernels import Transform
 from outweigh.samples.sparse import row_slices
 
 # Of rows that are put in order, and the columns that are tried for it at first.
-_COPIED_BYTES, _FEW = 64 * 2**20, 4
+COPIED_BYTES, _FEW = 64 * 2**20, 4
 # Rows that are looked at for what tells rows apart. Up to so few distinct ones nothing does: their
 # values and the factors of their counts may agree by chance.
 _LOOKED_AT, _TOO_FEW = 500, 10
@@ -169,7 +169,7 @@ class Rows(ABC):
         indices = np.flatnonzero(sample_weight > 0)
         weight = sample_weight[indices]
         place = np.full(sample_weight.size, -1, dtype=np.intp)
-        if 8 * indices.size * self.shape[1] > _COPIED_BYTES:
+        if 8 * indices.size * self.shape[1] > COPIED_BYTES:
             place[indices] = np.arange(indices.size)
             rows = self if indices.size == self.shape[0] else self.part(indices)
             return Distinct(rows, weight, place)
