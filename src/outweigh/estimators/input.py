@@ -101,8 +101,8 @@ def sample_weights(sample_weight: ArrayLike | None, n_samples: int) -> Array:
         return weights
     # Divided by the largest first: squares of huge or tiny weights are out of range.
     weights = weights / largest
-    # Beside the largest, what is less than its last digit counts for nothing.
-    weights[weights < np.finfo(float).eps] = 0.0
+    # What has no square beside the largest counts for nothing.
+    weights[np.square(weights) == 0.0] = 0.0
     # In the order of their sizes: so no digit depends on the order of the rows.
     ranked = np.sort(weights)
     return np.asarray(weights * (ranked.sum() / (ranked @ ranked)))
