@@ -235,3 +235,11 @@ def test_scores_of_the_largest_single_precision_numbers_stay_finite(d: int) -> N
     component /= np.linalg.norm(component)
     with np.errstate(all="raise"):
         assert np.isfinite(_projected(rows, np.zeros(d), component)).all()
+
+
+def test_correlated_rows_out_of_range_beyond_the_given_share_are_refused() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 1)) + 0.3 * rng.standard_normal((60, 6))
+    X[np.arange(30), np.arange(30) % 6] = 1e300
+    with pytest.raises(ValueError, match="raise contamination"):
+        RobustMean(contamination=0.4).fit(X)
