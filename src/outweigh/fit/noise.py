@@ -518,10 +518,10 @@ def _pruned_rows(
     # share given as a decimal fraction is not exact.
     budget = np.ceil(bound * sample_weight.sum() * (1.0 - 1e-9))
     allowed = np.cumsum(sample_weight[order]) <= budget * (1.0 + 1e-9)
-    # Equal rows go together or not at all, so that whole numbers as weights equal copies.
+    # Rows as far out as each other, but for rounding, go together or not at all.
     distances = squared_distances[order]
-    split = distances[~allowed]
-    return np.asarray(order[allowed & (distances > split.max(initial=-np.inf))])
+    split = float(distances[~allowed].max(initial=0.0))
+    return np.asarray(order[allowed & (distances > split * (1.0 + 1e-9))])
 
 
 def refuse_huge(squared_distances: Array) -> None:
