@@ -282,8 +282,11 @@ def main(argv: list[str]) -> None:
     for key, title in (("law", "clean rows"), ("size", "n x d"), ("question", "asked for")):
         show(f"gauntlet-{key}", by(key, seen, title))
     for r in records:
+        where = ", ".join(str(r[key]) for key in FACTS)
         if "raised" in r:
-            where = ", ".join(str(r[key]) for key in FACTS)
             print(f"raised: {where}: {r['raised']}")
+        # The worst there is: wrong, and says that it is not.
+        if r["clean"] and r["ratio"] > OFF and r["adversary"] not in UNSEEN:
+            print(f"clean but off: {where}: {format_number(r['ratio'])}")
     seconds = sum(r["seconds"] for r in records)
     print(f"\n{len(records)} fits, {seconds:.0f} s of processor time, baselines not counted")

@@ -117,6 +117,46 @@ def test_a_pass_in_single_precision_finds_the_value_in_double(
     assert rounded.verify(w).value == pytest.approx(exact.evaluate(w).value, rel=1e-12)
 
 
+@pytest.mark.parametrize(
+    ("least", "n_nonzero", "removed", "single"),
+    [
+        (980.0, 1, False, False),
+        (979.0, 1, False, True),
+        # More than a quarter of the rows is read again.
+        (979.0, 2, False, False),
+        # Beside components, where moments are remembered.
+        (979.0, 1, True, False),
+    ],
+)
+def test_large_passes_are_in_single_precision_where_that_saves_time(
+    w: Array,
+    monkeypatch: pytest.MonkeyPatch,
+    least: float,
+    n_nonzero: int,
+    removed: bool,
+    single: bool,
+) -> None:
+    X = np.random.default_rng(4).standard_normal((20, 7))
+    monkeypatch.setattr(objectives, "_SINGLE_PRECISION_ABOVE", least)
+    monkeypatch.setattr(DenseSamples, "remembers_moments", True)
+    whole = objectives.sparse_mean(DenseSamples(X), n_nonzero)
+    found = replace(whole, removed=np.eye(7)[:, :1] if removed else None)._full_moment(w)
+    assert (getattr(found, "rounding", 0.0) > 0.0) == single
+
+
+def test_of_directions_that_a_restriction_leaves_out_nothing_is_taken_out(X: Array) -> None:
+    axes = np.eye(5)
+    whole = replace(objectives.pca(DenseSamples(X)), removed=axes[:, :2])
+    left = whole.restrict(np.array([1, 2, 3])).removed
+    assert left is not None
+    np.testing.assert_allclose(np.abs(left), axes[1:4, 1:2], atol=1e-12)
+    assert whole.restrict(np.array([2, 3, 4])).removed is None
+
+
+def test_one_component_is_the_default(X: Array) -> None:
+    assert objectives.pca(DenseSamples(X)).norm == KyFan(2)
+
+
 def test_a_restriction_takes_out_what_is_left_of_the_directions(
     samples_of: Kind, X: Array, w: Array
 ) -> None:

@@ -44,6 +44,12 @@ BAD_X: dict[str, tuple[object, str]] = {
     "complex": (rows() + 1j, "[Cc]omplex"),
     "ragged": ([[1.0, 2.0], [1.0]], "inhomogeneous|sequence|array"),
     "nothing": (None, "None|array"),
+    "a name twice": (pd.DataFrame(rows(), columns=list("abcbd")), "one column is called 'b'"),
+    "a frame of no columns": (pd.DataFrame(index=range(60)), "X: has no columns"),
+    "a number beyond floating point": (
+        pd.DataFrame({"a": np.arange(60.0), "b": [10**400] * 60}),
+        "column 'b' holds 1000",
+    ),
 }
 BAD_PARAMETERS: dict[str, tuple[str, object]] = {
     "contamination -0.1": ("contamination", -0.1),
@@ -430,3 +436,17 @@ def test_constant_columns_of_a_frame_are_warned_of_by_name(name: str) -> None:
     frame = pd.DataFrame(with_constants(), columns=list("abcdef"))
     with pytest.warns(UserWarning, match=r"constant \(columns a, d\)"):
         ESTIMATORS[name]().fit(frame)
+
+
+@every
+def test_a_lazy_frame_is_refused_with_what_to_do(name: str) -> None:
+    lazy = pytest.importorskip("polars").DataFrame({"a": np.arange(9.0), "b": np.ones(9)}).lazy()
+    with pytest.raises(TypeError, match=r"pass X\.collect\(\)"):
+        ESTIMATORS[name]().fit(lazy)
+
+
+@every
+def test_one_weight_beyond_all_others_is_refused_as_a_weight(name: str) -> None:
+    weight = np.r_[1e300, np.full(59, 0.5)]
+    with pytest.raises(ValueError, match="sample_weight"):
+        ESTIMATORS[name]().fit(rows(), sample_weight=weight)

@@ -16,6 +16,7 @@ from outweigh import (
     RobustSparsePCA,
 )
 from outweigh.estimators.input import sample_weights
+from outweigh.estimators.pca import _projected
 from tests.reference.correlated import correlated
 
 EVERY = (RobustMean, RobustSparseMean, RobustPCA, RobustSparsePCA)
@@ -224,3 +225,21 @@ def test_relative_sample_weights_do_not_depend_on_the_order_of_the_rows() -> Non
     np.testing.assert_array_equal(
         sample_weights(weight[order], 1001), sample_weights(weight, 1001)[order]
     )
+
+
+@pytest.mark.parametrize("d", range(2, 30))
+def test_scores_of_the_largest_single_precision_numbers_stay_finite(d: int) -> None:
+    rows = np.full((2, d), np.finfo(np.float32).max)
+    rows[1] *= -1
+    component = np.random.default_rng(d).uniform(0.1, 1.0, (1, d))
+    component /= np.linalg.norm(component)
+    with np.errstate(all="raise"):
+        assert np.isfinite(_projected(rows, np.zeros(d), component)).all()
+
+
+def test_correlated_rows_out_of_range_beyond_the_given_share_are_refused() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 1)) + 0.3 * rng.standard_normal((60, 6))
+    X[np.arange(30), np.arange(30) % 6] = 1e300
+    with pytest.raises(ValueError, match="raise contamination"):
+        RobustMean(contamination=0.4).fit(X)

@@ -311,6 +311,13 @@ def test_an_array_is_what_its_entry_says() -> None:
         load_model(with_array(np.zeros(7)))
 
 
+def test_an_array_of_another_kind_than_the_attribute_is_refused() -> None:
+    with pytest.raises(ModelFileError, match="is not of the type"):
+        load_model(with_array(np.full(20, "a")))
+    with pytest.raises(ModelFileError, match="is not of the type"):
+        load_model(with_array(np.ones(20, dtype=np.int64)))
+
+
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
 def test_numbers_that_are_not_finite_are_refused(bad: float) -> None:
     with pytest.raises(ModelFileError, match="does not hold finite numbers"):

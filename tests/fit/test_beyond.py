@@ -95,3 +95,19 @@ def test_variances_of_the_features_are_found_in_the_whitened_rows() -> None:
     weights = np.full(50, 1 / 50)
     found = feature_variances(DenseSamples(X @ whitener()), weights, whitener())
     np.testing.assert_allclose(found, X.var(axis=0), rtol=1e-9)
+
+
+@pytest.mark.parametrize("n_nonzero", [(D,) * 4, (3,) * 4])
+def test_no_sparse_component_is_found_twice_where_rows_vary_less_than_noise(
+    n_nonzero: tuple[int, ...],
+) -> None:
+    # Rows that vary along three features only, and there less than the noise that was declared.
+    image = np.linalg.inv(whitener()) @ np.eye(D)[:, :3]
+    less = 0.1 * image @ np.diag([1.0, 0.7, 0.5]) @ image.T - np.eye(D)
+    found = beyond().sparse(less, np.eye(D)[:, :4], n_nonzero, 0.1)
+    along = beyond().whitened(found)
+    overlap = np.abs(along.T @ along - np.eye(4))
+    assert overlap.max() < 0.9
+    shaken = less + 1e-14 * np.random.default_rng(0).standard_normal((D, D))
+    again = beyond().sparse((shaken + shaken.T) / 2.0, np.eye(D)[:, :4], n_nonzero, 0.1)
+    np.testing.assert_allclose(np.abs(again), np.abs(found), atol=1e-3)

@@ -50,6 +50,14 @@ def test_rows_that_mostly_coincide_have_the_scatter_that_was_begun_with() -> Non
     assert robust_variance(values, np.ones(100)) == 0.0
 
 
+def test_a_bulk_that_shrinks_to_equal_rows_has_the_scatter_that_was_begun_with() -> None:
+    rows = np.random.default_rng(0).standard_normal((300, 6))
+    rows[:30] = 0.0
+    values = np.linalg.eigvalsh(robust_scatter(rows, np.ones(300)))
+    assert values.min() > 0.5
+    assert values.max() < 1.5
+
+
 def test_the_bulks_of_columns_leave_out_far_groups() -> None:
     rng = np.random.default_rng(2)
     Z = rng.standard_normal((2000, 3))

@@ -105,3 +105,16 @@ def test_what_rounding_leaves_outside_a_subspace_is_no_group(seed: int) -> None:
     # The sums of these rows are rounded otherwise.
     X[:60] = (X[:60] + 1e3) - 1e3
     assert set_apart(X, np.ones(300), 0.4, TUNING) == []
+
+
+@pytest.mark.parametrize("shape", [(24, 2), (5, 30)])
+def test_the_axes_of_rows_have_one_sign_whatever_rounding_does(shape: tuple[int, int]) -> None:
+    rng = np.random.default_rng(0)
+    rows = rng.standard_normal(shape)
+    rows /= np.sqrt(np.mean(rows**2, axis=0))
+    values, axes = principal_axes(rows, np.ones(len(rows)))
+    assert values.size == min(shape)
+    for _ in range(20):
+        shaken = rows * (1.0 + 1e-15 * rng.standard_normal(shape))
+        np.testing.assert_allclose(principal_axes(shaken, np.ones(len(rows)))[1], axes, atol=1e-9)
+    np.testing.assert_allclose(principal_axes(-rows, np.ones(len(rows)))[1], axes, atol=1e-9)

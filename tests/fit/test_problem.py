@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from outweigh import objectives
 from outweigh.fit.problem import Problem, typical_kurtosis
 from outweigh.norms.floor import noise_floor
+from outweigh.optimise.capped_simplex import CappedSimplex
 from outweigh.samples import DenseSamples
 
 Array = NDArray[np.float64]
@@ -35,6 +36,17 @@ def test_no_weights_allowed_use_pruned_rows_or_remove_more_than_the_bound(bound:
     domain = case.domain(bound)
     assert domain.caps[7] == 0.0
     np.testing.assert_allclose(np.delete(domain.caps, 7), 1.0 / ((1.0 - bound) * 10))
+
+
+def test_without_pruned_rows_the_bound_is_taken_to_the_last_digit() -> None:
+    caps = problem(10, 3).domain(0.2).caps
+    np.testing.assert_array_equal(caps, CappedSimplex.from_contamination(np.ones(10), 0.2).caps)
+
+
+def test_one_pruned_row_is_as_much_as_its_share_allows() -> None:
+    weight = np.array([0.1, 0.7, 0.7])
+    case = problem(3, 2, weight, np.array([0]))
+    assert case.domain(0.0).caps.sum() > 1.0
 
 
 def test_as_many_rows_may_be_pruned_as_the_bound_allows() -> None:
@@ -76,6 +88,13 @@ def test_clean_is_what_the_floor_says_it_is() -> None:
 def test_the_share_removed_is_the_total_variation_from_the_sample_weights() -> None:
     weight = np.array([1.0, 1.0, 2.0])
     assert problem(3, 2, weight).removed(np.array([0.5, 0.5, 0.0])) == pytest.approx(0.5)
+
+
+def test_the_least_bound_is_that_of_the_row_whose_weight_grew_most() -> None:
+    case = problem(4, 2, np.array([1.0, 1.0, 2.0, 4.0]))
+    # Of four parts of eight half is gone, and the others have twice their share: w/s = 1/4.
+    assert case.least_bound(np.array([0.25, 0.25, 0.5, 0.0])) == pytest.approx(0.5)
+    assert case.least_bound(case.untouched) == pytest.approx(0.0, abs=1e-15)
 
 
 def test_rounding_removes_nothing() -> None:

@@ -37,3 +37,8 @@ def test_codes_for_missing_values_among_0_and_1_are_found_and_named(measured: in
     assert np.flatnonzero(found.predict(X) < 0).tolist() == list(range(20))
     assert abs(found.location_[-1]) < 1.0
     assert all(features[0] == 7 for features in found.explain(X, top=1).features)
+
+
+def test_values_out_of_range_are_finitely_far() -> None:
+    reach = Reach(np.arange(2), np.zeros(2), np.array([1e-298, 1e300]))
+    assert np.isfinite(reach.parts(np.array([[1e300, -1e300], [-1e300, 0.0]]))).all()

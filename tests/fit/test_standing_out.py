@@ -72,3 +72,12 @@ def test_whole_numbers_as_weights_are_copies_also_of_rows_that_lack_the_mean() -
     _, copied = judge_on_features(Z[copies], np.ones(copies.size), 10, 0.4, TUNING)
     assert np.mean(copied.clean) < 0.95
     np.testing.assert_allclose(weighted.clean[copies], copied.clean, atol=1e-6)
+
+
+def test_where_all_features_stand_out_none_is_left_to_show_what_rows_lack() -> None:
+    Z, _ = lacking(0.1, n=300)
+    Z = Z[:, :40:20] + 2.0
+    with np.errstate(invalid="raise"):
+        features, judged = judge_on_features(Z, np.ones(300), 2, 0.4, TUNING)
+    assert features.size == 2
+    assert np.mean(judged.clean < 0.5) < 0.02

@@ -1,4 +1,7 @@
-"""Sample weights: whole numbers are copies of rows, other numbers are relative."""
+"""Sample weights: whole numbers are copies of rows, other numbers are relative.
+
+Copies of a row are no further evidence, unless rows repeat by chance.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from numpy.typing import NDArray
 
 from outweigh import RobustMean
 from outweigh.estimators.input import sample_weights
+from outweigh.protocols import Status
 from tests.laws.members import ESTIMATORS
 
 Array = NDArray[np.float64]
@@ -90,3 +94,67 @@ def test_relative_weights_count_as_many_rows_as_their_mean_is_worth() -> None:
     s = relative()
     assert sample_weights(s, N).sum() == pytest.approx(s.sum() ** 2 / (s @ s))
     assert sample_weights(np.full(N, 0.25), N).sum() == pytest.approx(N)
+
+
+def attacked() -> Array:
+    X = np.random.default_rng(0).standard_normal((N, 5))
+    X[:40] += 10.0
+    return X
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+@pytest.mark.parametrize("counts", ["one", "one to three"])
+def test_a_common_factor_of_whole_numbers_changes_nothing(name: str, counts: str) -> None:
+    X, times = rows(), np.ones(N) if counts == "one" else 1.0 + np.arange(N) % 3
+    once = ESTIMATORS[name]().fit(X, sample_weight=times)
+    often = ESTIMATORS[name]().fit(X, sample_weight=12 * times)
+    np.testing.assert_allclose(often.weights_, once.weights_, atol=1e-12 / N)
+    assert often.certificate_.noise_floor == once.certificate_.noise_floor
+
+
+@pytest.mark.parametrize("counts", ["ten", "a hundred", "five to fifteen"])
+def test_copies_of_rows_are_no_further_evidence(counts: str) -> None:
+    X = attacked()
+    times = np.random.default_rng(1).integers(5, 16, N)
+    if counts != "five to fifteen":
+        times = np.full(N, 10 if counts == "ten" else 100)
+    found = RobustMean().fit(X, sample_weight=times)
+    assert found.certificate_.status is Status.REACHED
+    np.testing.assert_array_equal(found.predict(X) == -1, np.arange(N) < 40)
+    assert found.noise_floor_ == pytest.approx(RobustMean().fit(X).noise_floor_, rel=0.1)
+
+
+def test_a_table_repeated_over_and_over_is_that_table() -> None:
+    X = attacked()
+    once, often = RobustMean().fit(X), RobustMean().fit(np.tile(X, (10, 1)))
+    np.testing.assert_array_equal(often.location_, once.location_)
+    np.testing.assert_allclose(often.weights_, np.tile(once.weights_, 10) / 10.0, rtol=1e-12)
+    assert often.n_iter_ == once.n_iter_
+
+
+def test_a_point_mass_is_one_row_of_evidence_and_found() -> None:
+    X = np.random.default_rng(0).standard_normal((N, 5))
+    X[:60] = 3.0
+    found = RobustMean().fit(X)
+    np.testing.assert_array_equal(found.predict(X)[:60], -1)
+    assert np.mean(found.predict(X)[60:] == -1) < 0.05
+
+
+def test_rows_of_counts_that_repeat_by_chance_are_evidence_each() -> None:
+    X = np.random.default_rng(0).poisson(1.0, (2000, 3)).astype(float)
+    often, few = (RobustMean(covariance=None).fit(rows) for rows in (X, X[:500]))
+    assert often.noise_floor_ == pytest.approx(few.noise_floor_ / 2.0, rel=0.1)
+
+
+def test_rows_too_many_to_be_put_in_order_are_told_apart_too(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    X, times = attacked(), np.random.default_rng(1).integers(5, 16, N)
+    plain = RobustMean().fit(X, sample_weight=times)
+    for module in ("samples.rows", "fit.noise"):
+        monkeypatch.setattr(f"outweigh.{module}.COPIED_BYTES", 0)
+    weighted = RobustMean().fit(X, sample_weight=times)
+    copied = RobustMean().fit(np.repeat(X, times, axis=0))
+    for found in (weighted, copied):
+        np.testing.assert_allclose(found.location_, plain.location_, atol=1e-9)
+        assert found.noise_floor_ == pytest.approx(plain.noise_floor_, rel=1e-9)

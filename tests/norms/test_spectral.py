@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from outweigh import RobustMean
 from outweigh.norms import KyFan
-from outweigh.norms.spectral import largest_eigenpairs
+from outweigh.norms.spectral import _of_factor, largest_eigenpairs
 from outweigh.samples import ArrayMoment, DenseSamples
 from outweigh.samples.matrices import LazyMoment
 from tests.reference import norms as brute
@@ -122,6 +122,19 @@ def test_rows_fewer_than_features_have_the_eigenpairs_of_their_matrix(
     matrix = DenseSamples(X).moment(w, centred=True, reference=reference)
     values, vectors = largest_eigenpairs(matrix, count, tol=0.0)
     assert_eigenpairs(matrix.restrict(np.arange(d)), values, vectors, count)
+
+
+@pytest.mark.parametrize("count", range(1, 8))
+@pytest.mark.parametrize("shift", [0.0, 1.0, 6.0])
+def test_of_few_rows_no_eigenpair_is_left_out(shift: float, count: int) -> None:
+    Y = np.random.default_rng(0).standard_normal((6, 8))
+    values, vectors = _of_factor(Y, shift, count)
+    order = np.argsort(-np.abs(values), kind="stable")[:count]
+    assert_eigenpairs(Y.T @ Y - shift * np.eye(8), values[order], vectors[:, order], count)
+
+
+def test_one_singular_value_is_the_default() -> None:
+    assert KyFan() == KyFan(1)
 
 
 @pytest.mark.parametrize("rank", [1, 5, 31, 200])

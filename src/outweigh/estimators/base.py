@@ -126,9 +126,9 @@ class RobustEstimator(Parameters, OutlierMixin, BaseEstimator):
             matrices and arrays of `scipy.sparse`, which are never made dense as a whole.
         y : ignored
         sample_weight : array-like of shape (n_samples,), optional
-            Nonnegative. Whole numbers count as so many copies of the row. Other weights are
-            relative: multiplying all of them by a number changes nothing, and together they count
-            as :math:`(\sum s)^2 / \sum s^2` rows.
+            Nonnegative. Whole numbers count as so many copies of the row, which are no further
+            evidence unless chance repeats rows. Other weights are relative: together they count as
+            :math:`(\sum s)^2 / \sum s^2` rows. Multiplying all by a number changes nothing.
 
         Returns
         -------
@@ -192,8 +192,8 @@ class RobustEstimator(Parameters, OutlierMixin, BaseEstimator):
 
     def _fit_rows(self, X: Rows, sample_weight: Array) -> None:
         """Set the fitted attributes; `sample_weight` has at least two positive entries."""
-        rows, counted = X.counted(sample_weight)
-        weight = sample_weight[counted]
+        distinct = X.distinct(sample_weight)
+        rows, weight = distinct.rows, distinct.weight
         d = X.shape[1]
         scale = _checked_scale(self.scale, d)
         covariance = known_covariance(self.covariance, d)
@@ -209,7 +209,7 @@ class RobustEstimator(Parameters, OutlierMixin, BaseEstimator):
             self._tuning,
             find_covariance=isinstance(self.covariance, str),
         )
-        task = self._task(counted.size)
+        task = self._task(int(np.count_nonzero(sample_weight)))
         solve = fit_paper if self.solver == "paper" else fit
         # On standard error, also in a notebook, unless somebody listens.
         heard = logger.isEnabledFor(logging.INFO) and logger.hasHandlers()
@@ -223,8 +223,7 @@ class RobustEstimator(Parameters, OutlierMixin, BaseEstimator):
         if found.noise.varying.size < d:
             _warn_constant(found.noise.varying, d, getattr(self, "feature_names_in_", None))
         certificate = found.certificate
-        self.weights_ = np.zeros(sample_weight.size)
-        self.weights_[counted] = found.weights
+        self.weights_ = distinct.shared(found.weights, sample_weight)
         self.certificate_ = certificate
         self.contamination_ = certificate.removed
         self.contamination_bound_ = certificate.contamination_bound
@@ -333,12 +332,14 @@ class RobustEstimator(Parameters, OutlierMixin, BaseEstimator):
         if self.certificate_.noise in ("elliptical", "other"):
             return self.certificate_
         standardizer, pruned = self._score.standardizer, self._pruned
-        rows, counted = rows.counted(weight)
-        samples = rows.samples(standardizer.view, standardizer.columns.size, standardizer.affine)
+        distinct = rows.distinct(weight)
+        samples = distinct.rows.samples(
+            standardizer.view, standardizer.columns.size, standardizer.affine
+        )
         samples = samples.without(pruned) if pruned.size else samples
         bound = self.contamination_bound_ + 1e-12 * (pruned.size > 0)
-        domain = CappedSimplex.from_contamination(weight[counted], bound).pruned(pruned)
-        weights = domain.project(searched[counted])
+        domain = CappedSimplex.from_contamination(distinct.weight, bound).pruned(pruned)
+        weights = domain.project(distinct.merged(searched))
         moreau = moreau_gradient(self._searched_for(samples), domain, weights)
         return replace(self.certificate_, moreau=moreau)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -100,6 +101,8 @@ def sample_weights(sample_weight: ArrayLike | None, n_samples: int) -> Array:
         return weights
     # Divided by the largest first: squares of huge or tiny weights are out of range.
     weights = weights / largest
+    # What has no square beside the largest counts for nothing.
+    weights[np.square(weights) == 0.0] = 0.0
     # In the order of their sizes: so no digit depends on the order of the rows.
     ranked = np.sort(weights)
     return np.asarray(weights * (ranked.sum() / (ranked @ ranked)))
@@ -217,6 +220,7 @@ def _validated(estimator: BaseEstimator, X: Any, **how: Any) -> Any:
     if getattr(X, "dtype", np.dtype(float)).kind in "mMV":
         raise ValueError("X holds dates, time spans or records; turn them into numbers first")
     if hasattr(X, "head"):
+        _refuse_frame(X)
         _refuse_cells(X.head(1), missing)
     if missing and hasattr(X, "isna"):
         # NA of pandas among objects is no number to NumPy.
@@ -232,6 +236,18 @@ def _validated(estimator: BaseEstimator, X: Any, **how: Any) -> Any:
         if isinstance(error, ValueError) or not isinstance(X, np.ndarray):
             _refuse_cells(X, missing)
         raise
+
+
+def _refuse_frame(X: Any) -> None:
+    """Refuse a DataFrame that has not been computed, has no columns, or two of one name."""
+    if hasattr(X, "collect"):
+        raise TypeError("X: a lazy frame has no rows yet; pass X.collect()")
+    names = list(getattr(X, "columns", [None]))
+    if not names:
+        raise ValueError("X: has no columns; at least one is needed")
+    name, times = Counter(names).most_common(1)[0]
+    if times > 1:
+        raise ValueError(f"X: more than one column is called {name!r}; rename them")
 
 
 def _refuse_cells(X: Any, missing: bool) -> None:
@@ -282,7 +298,7 @@ def _is_missing(cell: Any) -> bool:
 def _is_finite(cell: Any) -> bool:
     try:
         return math.isfinite(float(cell))
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, OverflowError):
         return False
 
 

@@ -303,8 +303,9 @@ class ComponentsEstimator(
 def _projected(rows: NDArray[np.floating], mean: Array, components: Array) -> NDArray[np.floating]:
     """Return the scores of rows, in their precision."""
     scores = np.empty((rows.shape[0], components.shape[0]), dtype=rows.dtype)
-    # Sums of products with the components stay within floating point.
-    limit = np.finfo(rows.dtype).max / max(float(np.abs(components).sum(axis=1).max()), 1.0)
+    # Sums of products with the components stay within floating point, rounded ones too.
+    longest = max(float(np.abs(components).sum(axis=1).max()), 1.0)
+    limit = (1.0 - 1e-6) * float(np.finfo(rows.dtype).max) / longest
     # In double precision, a part of the rows at a time: far from zero the difference from the
     # mean would lose its digits in single precision, and a copy of all rows may be too much.
     for start in range(0, rows.shape[0], _ROWS_AT_A_TIME):

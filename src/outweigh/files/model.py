@@ -307,6 +307,9 @@ def _is(value: Any, declared: Any) -> bool:
     if kind is tuple:
         each = inside[:1] * len(value) if isinstance(inside[-1], EllipsisType) else inside
         return isinstance(value, tuple) and len(value) == len(each) and all(map(_is, value, each))
+    if kind is np.ndarray and isinstance(value, np.ndarray):
+        (scalar,) = get_args(inside[1])
+        return scalar is Any or np.issubdtype(value.dtype, scalar)
     if declared is float:
         number = isinstance(value, int | float) and not isinstance(value, bool)
         return number and not math.isnan(value)

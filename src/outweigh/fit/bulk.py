@@ -61,19 +61,20 @@ def robust_scatter(rows: Array, sample_weight: Array, tuning: float = TUNING.bul
     Returns
     -------
     ndarray of shape (m, m)
-        The starting value, from medians and spatial signs, where the iteration breaks down.
+        The starting value, from medians and spatial signs, where the iteration breaks down: so it
+        does where it shrinks to rows that are equal or lie in a subspace.
     """
     share = sample_weight / sample_weight.sum()
     centre = np.array([weighted_quantile(column, share, [0.5])[0] for column in rows.T])
-    scatter = _sign_scatter(rows - centre, share)
+    scatter = start = _sign_scatter(rows - centre, share)
     for _ in range(_MAX_ITER):
         root = _inverse_root(scatter)
         if root is None:
-            return scatter
+            return start
         weight = share * np.exp(-0.5 * tuning * np.square((rows - centre) @ root).sum(axis=1))
         total = float(weight.sum())
         if total <= 0.0:
-            return scatter
+            return start
         centre = weight @ rows / total
         away = rows - centre
         updated = (1.0 + tuning) * (away * weight[:, None]).T @ away / total

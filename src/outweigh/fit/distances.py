@@ -105,7 +105,8 @@ class Distances:
         total = samples.squared_distances(self.centre)
         left = total - (along**2).sum(axis=1)
         # Differences of squares: what rounding leaves is not a distance.
-        rounding = 1e-13 * total + 1e-14 * np.sqrt(total) * float(np.linalg.norm(self.centre))
+        length = float(np.linalg.norm(np.clip(self.centre, -INFINITE, INFINITE)))
+        rounding = 1e-13 * total + 1e-14 * np.sqrt(total) * length
         return np.sqrt(np.where(left > rounding, left, 0.0))
 
     def combined(self, samples: Samples) -> Array:

@@ -48,7 +48,9 @@ def price_of_direction(n: float, d: int) -> float:
 def principal_axes(rows: Array, weight: Array) -> tuple[Array, Array]:
     """Return variances and axes of weighted rows about zero, largest first, shape (d, r).
 
-    Those of positive variance, by the smaller of both matrices of products.
+    Those of positive variance, by the smaller of both matrices of products. The first of the
+    largest entries of an axis is positive: seen the other way round, an even number of rows has
+    another median.
     """
     root = np.sqrt(weight / weight.sum())[:, None] * rows
     wide = rows.shape[1] > len(rows)
@@ -59,7 +61,10 @@ def principal_axes(rows: Array, weight: Array) -> tuple[Array, Array]:
     positive[0] = True
     values = np.maximum(values, _TINY)
     values, vectors = values[positive], vectors[:, positive]
-    return values, root.T @ vectors / np.sqrt(values) if wide else vectors
+    axes = root.T @ vectors / np.sqrt(values) if wide else vectors
+    size = np.abs(axes)
+    first = np.argmax(size > (1.0 - 1e-6) * size.max(axis=0), axis=0)
+    return values, axes * np.copysign(1.0, axes[first, np.arange(first.size)])
 
 
 def set_apart(

@@ -18,7 +18,7 @@ from outweigh.fit.tuning import Tuning
 from outweigh.protocols import Array, Indices, Samples
 from outweigh.samples import Rows
 from outweigh.samples.dense import INFINITE
-from outweigh.samples.rows import Affine, ArrayRows
+from outweigh.samples.rows import COPIED_BYTES, Affine, ArrayRows, evidence_of_copies
 
 __all__ = ["Noise", "Standardizer", "first_look", "known_covariance", "refuse_huge"]
 
@@ -31,6 +31,8 @@ _NEAR_ORIGIN = 10.0
 _VALUES_AT_ONCE, _VALUES_IN_CACHE = 1_000_000, 1 << 15
 # In units of the noise. Beyond it, sums of fourth powers of what is left after pruning overflow.
 _TOO_LARGE = 1e70
+# Of rows along a direction, in units of their spread: products of blocks of rows round differently.
+_ROUNDING = 1e-9
 # Spreads whose squares, and sums of products of squares, are well within floating point.
 _SMALLEST_LEVEL, _LARGEST_LEVEL = 1e-70, 1e70
 _RANK_RTOL = 1e-10
@@ -235,6 +237,10 @@ def first_look(
     if to_read or common_level:
         count = max(count, _VALUES_FOR_SCALE // columns.size)
     some, some_weight = _spread_rows(rows, sample_weight, seen.keys, count)
+    if rows.n_passes is not None or 8 * sample_weight.size * rows.shape[1] > COPIED_BYTES:
+        # Of fewer rows it is known which are equal.
+        worth = evidence_of_copies(_of_equal_rows(sample_weight, seen.keys), some)
+        sample_weight, some_weight = worth * sample_weight, worth * some_weight
     origin, centre, robust, few = _centre_and_scales(some, some_weight, columns)
     scales = robust
     if not centred:
@@ -375,9 +381,19 @@ def spread_places(sample_weight: Array, keys: Array, count: int) -> tuple[Indice
     # Huge values make projections infinite; their order among themselves is no matter.
     order = np.argsort(np.nan_to_num(keys, nan=np.inf), kind="stable")
     cumulative = np.cumsum(sample_weight[order])
-    places = (np.arange(count) + 0.5) * (total / count)
+    # A place that is reached but for rounding is reached.
+    places = (np.arange(count) + 0.5) * (total / count) * (1.0 - 1e-12)
     chosen, times = np.unique(np.searchsorted(cumulative, places), return_counts=True)
     return order[chosen], times.astype(np.float64)
+
+
+def _of_equal_rows(sample_weight: Array, keys: Array) -> Array:
+    """Return the weight of each distinct row, given the rows along a direction that tells them."""
+    order = np.argsort(keys, kind="stable")
+    ranked = keys[order]
+    rounding = _ROUNDING * float(np.median(np.abs(ranked - np.median(ranked))))
+    begins = np.flatnonzero(np.diff(ranked, prepend=-np.inf) > rounding)
+    return np.asarray(np.add.reduceat(sample_weight[order], begins))
 
 
 def _centre_and_scales(
@@ -502,10 +518,10 @@ def _pruned_rows(
     # share given as a decimal fraction is not exact.
     budget = np.ceil(bound * sample_weight.sum() * (1.0 - 1e-9))
     allowed = np.cumsum(sample_weight[order]) <= budget * (1.0 + 1e-9)
-    # Equal rows go together or not at all, so that whole numbers as weights equal copies.
+    # Rows as far out as each other, but for rounding, go together or not at all.
     distances = squared_distances[order]
-    split = distances[~allowed]
-    return np.asarray(order[allowed & (distances > split.max(initial=-np.inf))])
+    split = float(distances[~allowed].max(initial=0.0))
+    return np.asarray(order[allowed & (distances > split * (1.0 + 1e-9))])
 
 
 def refuse_huge(squared_distances: Array) -> None:

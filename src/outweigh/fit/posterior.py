@@ -504,6 +504,8 @@ def _crowded(y: Array, base: Array, n: float) -> Array | None:
     """
     mean = float(base @ y)
     deviation = float(np.sqrt(base @ (y - mean) ** 2))
+    if deviation == 0.0:
+        return None
     below = np.concatenate([[0.0], np.cumsum(base)])
     middles = (y[1:] + y[:-1]) / 2.0
     expected = np.concatenate([[0.0], ndtr((middles - mean) / deviation), [1.0]])

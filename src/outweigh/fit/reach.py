@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from outweigh.fit.columns import weighted_quantile
 from outweigh.fit.tuning import Tuning
 from outweigh.protocols import Array, Indices
+from outweigh.samples.dense import INFINITE
 
 __all__ = ["Reach"]
 
@@ -54,7 +55,8 @@ class Reach:
     def parts(self, X: NDArray[np.floating]) -> Array:
         """Return how far each value of the columns is from the median, in units of the reach."""
         with np.errstate(over="ignore"):
-            return np.asarray(np.abs(X[:, self.columns] - self.middle) / self.radius)
+            away = np.abs(X[:, self.columns] - self.middle) / self.radius
+        return np.minimum(away, INFINITE)
 
     def exceeded(self, X: NDArray[np.floating]) -> Array:
         """Return the largest of these of each row; above 1: beyond."""

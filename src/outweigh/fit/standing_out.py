@@ -103,7 +103,7 @@ def _without_mean(
     cloud, total = judged.cloud, float(sample_weight.sum())
     among = features[cloud.columns]
     no_room = bound <= 0.0 or max(judged.spared, judged.divided) > 0.0
-    if no_room or cloud.basis is not None:
+    if no_room or cloud.basis is not None or features.size == Z.shape[1]:
         return judged
     share = sample_weight * judged.clean
     kept = float(share.sum())

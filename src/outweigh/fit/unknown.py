@@ -8,7 +8,7 @@ import numpy as np
 
 from outweigh.fit.certificate import Certificate
 from outweigh.fit.elliptical import judge_rows
-from outweigh.fit.noise import Noise
+from outweigh.fit.noise import Noise, refuse_huge
 from outweigh.fit.problem import Problem
 from outweigh.fit.result import Fit
 from outweigh.fit.score import EllipticalScore
@@ -67,6 +67,9 @@ def fit_elliptical(noise: Noise, task: Task, settings: Settings) -> Fit:
     values = noise.sample_weight * clean
     kept = float(values.sum() / noise.sample_weight.sum())
     values /= values.sum()
+    if noise.far is not None:
+        # Others than those pruned at the first look may be left.
+        refuse_huge(noise.far[values > 0.0])
     noise = noise.without(np.flatnonzero(values == 0.0))
     objective = MomentObjective(noise.samples, task.norm(1), True)
     problem = Problem(objective, noise.sample_weight, noise.pruned, 3.0, d, settings.tuning)

@@ -15,7 +15,16 @@ from outweigh.samples import kernels
 from outweigh.samples.chunked import ChunkedSamples
 from outweigh.samples.chunks import Chunks, Kernel, Pass, SlicedChunks, Sums
 from outweigh.samples.kernels import Transform
-from outweigh.samples.rows import Accepted, Accepts, Affine, ArrayRows, Overview, Rows, is_dask
+from outweigh.samples.rows import (
+    Accepted,
+    Accepts,
+    Affine,
+    ArrayRows,
+    Distinct,
+    Overview,
+    Rows,
+    is_dask,
+)
 
 # Constant columns this many times the spread of a projection would cost it half its digits.
 _SWAMPING = 1e8
@@ -71,10 +80,12 @@ class ChunkedRows(Rows):
         self.chunks.scan(todo)
         return found
 
-    def counted(self, sample_weight: Array) -> tuple[ChunkedRows, Indices]:
-        """Return the rows of positive weight, and which they are."""
+    def distinct(self, sample_weight: Array) -> Distinct:
+        """Return the rows of positive weight as they are: no pass has told which are equal."""
         mask = sample_weight > 0
-        return self if mask.all() else ChunkedRows(self.chunks, mask), np.flatnonzero(mask)
+        rows = self if mask.all() else ChunkedRows(self.chunks, mask)
+        place = np.where(mask, np.cumsum(mask) - 1, -1)
+        return Distinct(rows, sample_weight[mask], place)
 
     def part(self, indices: Indices) -> ArrayRows | ChunkedRows:
         """Return the rows of increasing indices alone, by one pass that checks all rows.

@@ -23,7 +23,10 @@ from outweigh.samples.kernels import Transform
 from outweigh.samples.sparse import row_slices
 
 # Of rows that are put in order, and the columns that are tried for it at first.
-_COPIED_BYTES, _FEW = 64 * 2**20, 4
+COPIED_BYTES, _FEW = 64 * 2**20, 4
+# Rows that are looked at for what tells rows apart. Up to so few distinct ones nothing does: their
+# values and the factors of their counts may agree by chance.
+_LOOKED_AT, _TOO_FEW = 500, 10
 
 Accepts = Callable[[NDArray[np.floating]], NDArray[np.bool_]]
 """From rows to whether each is accepted; small enough to be sent to workers."""
@@ -87,6 +90,36 @@ class Affine:
     scale: Array
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Distinct:
+    """The rows that count, equal ones as one row with a weight.
+
+    Attributes
+    ----------
+    rows : Rows
+        In the order of their values where they are in memory.
+    weight : ndarray of shape (m,)
+        Of each, summing to the number of rows that they are worth as evidence.
+    place : ndarray of int, shape (n,)
+        Which of them each row of X is; -1 for a row without weight.
+    """
+
+    rows: Rows
+    weight: Array
+    place: Indices
+
+    def merged(self, values: Array) -> Array:
+        """Return the sum of a value of each row of X over equal rows."""
+        counts = self.place >= 0
+        found = np.bincount(self.place[counts], values[counts], self.weight.size)
+        return np.asarray(found, dtype=np.float64)
+
+    def shared(self, values: Array, sample_weight: Array) -> Array:
+        """Return a value of each distinct row shared among equal rows of X by their weights."""
+        each = np.append(values / self.merged(sample_weight), 0.0)
+        return np.asarray(each[self.place] * sample_weight)
+
+
 class Rows(ABC):
     """The rows of X in the units of the user.
 
@@ -127,18 +160,25 @@ class Rows(ABC):
             What the transform does, for rows that it can be applied to implicitly.
         """
 
-    def counted(self, sample_weight: Array) -> tuple[Rows, Indices]:
-        """Return the rows of positive weight, and which they are, in the order of their values.
+    def distinct(self, sample_weight: Array) -> Distinct:
+        """Return the rows of positive weight in the order of their values, equal ones as one.
 
-        So no answer depends on the order of the table, however many rows tie. Among rows that are
-        too many for a copy those that tie move nothing.
+        So no answer depends on the order of the table, or on whether a row is repeated or
+        weighted. Rows that are too many for a copy stay as they are.
         """
         indices = np.flatnonzero(sample_weight > 0)
-        if 8 * indices.size * self.shape[1] <= _COPIED_BYTES:
-            indices = indices[_by_value(self.take(indices), sample_weight[indices])]
-        elif indices.size == self.shape[0]:
-            return self, indices
-        return self.part(indices), indices
+        weight = sample_weight[indices]
+        place = np.full(sample_weight.size, -1, dtype=np.intp)
+        if 8 * indices.size * self.shape[1] > COPIED_BYTES:
+            place[indices] = np.arange(indices.size)
+            rows = self if indices.size == self.shape[0] else self.part(indices)
+            return Distinct(rows, weight, place)
+        X = self.take(indices)
+        order, begins = _by_value(X, weight)
+        place[indices[order]] = np.cumsum(begins) - 1
+        weight = np.add.reduceat(weight[order], np.flatnonzero(begins))
+        weight = weight * evidence_of_copies(weight, X)
+        return Distinct(self.part(indices[order[begins]]), weight, place)
 
     def accept(self, accepts: Accepts, origin: Array, weights: Array | None) -> Accepted:
         """Return which rows a rule accepts, and their sums about an origin."""
@@ -198,14 +238,51 @@ class ArrayRows(Rows):
         return function(self.array)
 
 
-def _by_value(X: Array, sample_weight: Array) -> Indices:
-    """Return the order of rows by their columns, the first first, and by their weights."""
+def evidence_of_copies(weight: Array, rows: Array) -> float:
+    """Return what to multiply the weights of distinct rows by, to sum to the rows they are worth.
+
+    Whole numbers count copies. A factor common to all is no evidence. Where two columns tell all
+    rows apart, chance does not repeat a row: its copies add to its weight, and there are as many
+    independent rows as distinct ones. Else, in counts and ratings, each repetition is a row.
+    Weights that are not whole numbers count as they are.
+
+    Parameters
+    ----------
+    weight : ndarray of shape (m,)
+        Of each distinct row.
+    rows : ndarray of shape (some, d)
+        Some of the rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rows = np.random.default_rng(0).standard_normal((12, 2))
+    >>> evidence_of_copies(np.arange(1.0, 13.0), rows) * np.arange(1.0, 13.0).sum()
+    12.0
+    """
+    if weight.size <= _TOO_FEW or weight.max() == 1.0 or np.any(weight != np.round(weight)):
+        return 1.0
+    some = np.unique(rows[:: -(-len(rows) // _LOOKED_AT)], axis=0)
+    told_apart = (np.diff(np.sort(some, axis=0), axis=0) > 0.0).all(axis=0)
+    if np.count_nonzero(told_apart) > 1:
+        return float(weight.size / weight.sum())
+    return float(1.0 / np.gcd.reduce(weight.astype(np.int64)))
+
+
+def _by_value(X: Array, sample_weight: Array) -> tuple[Indices, NDArray[np.bool_]]:
+    """Return the order of rows by their columns, the first first, and by their weights.
+
+    And which of them, in that order, differ from the one before.
+    """
     # A few columns tell most rows apart, and sorting by all of a thousand takes long.
     few = X[:, :_FEW]
     order = np.lexsort((sample_weight, *few.T[::-1]))
-    if np.any((few[order[1:]] == few[order[:-1]]).all(axis=1)):
+    begins = np.ones(order.size, dtype=bool)
+    begins[1:] = (few[order[1:]] != few[order[:-1]]).any(axis=1)
+    if not begins.all() and X.shape[1] > _FEW:
         order = np.lexsort((sample_weight, *X.T[::-1]))
-    return order
+        begins[1:] = (X[order[1:]] != X[order[:-1]]).any(axis=1)
+    return order, begins
 
 
 def is_dask(X: object) -> bool:
