@@ -33,37 +33,8 @@ from outweigh.baselines.spectral_weights import (
     QuantumEntropyMean,
 )
 
-MEAN_BASELINES: Mapping[str, type[MeanBaseline]] = MappingProxyType(
-    {
-        "oracle": OracleMean,
-        "empirical": EmpiricalMean,
-        "median": CoordinatewiseMedian,
-        "trimmed": TrimmedMean,
-        "geometric_median": GeometricMedian,
-        "naive_pruning": NaivePruning,
-        "ransac": RansacMean,
-        "filter_sparse": FilterSparseMean,
-        "filter": FilterMean,
-        "trimmed_thresholding": IterativeTrimmedHardThresholding,
-        "sdp": SdpMean,
-        "gradient_descent": GradientDescentMean,
-        "multiplicative_weights": MultiplicativeWeightsMean,
-        "min_cov_det": MinCovDetMean,
-        "quantum_entropy": QuantumEntropyMean,
-        "agnostic": AgnosticMean,
-    }
-)
-PCA_BASELINES: Mapping[str, type[ComponentsBaseline]] = MappingProxyType(
-    {
-        "oracle": OraclePCA,
-        "empirical": EmpiricalPCA,
-        "empirical_sparse": EmpiricalSparsePCA,
-        "filter": FilterPCA,
-        "filter_sparse": FilterSparsePCA,
-        "spherical": SphericalPCA,
-        "tyler": TylerPCA,
-    }
-)
+MEAN_BASELINES: Mapping[str, type[MeanBaseline]] = MappingProxyType(MeanBaseline.named)
+PCA_BASELINES: Mapping[str, type[ComponentsBaseline]] = MappingProxyType(ComponentsBaseline.named)
 
 __all__ = [
     "MEAN_BASELINES",

@@ -8,7 +8,7 @@ from outweigh.baselines.base import Found, MeanBaseline
 from outweigh.protocols import Array
 
 
-class AgnosticMean(MeanBaseline):
+class AgnosticMean(MeanBaseline, name="agnostic"):
     """The agnostic mean of Lai, Rao and Vempala, "LRV".
 
     The share (1 - eps)^2 of the rows nearest to the coordinatewise median is kept. Along the half

@@ -11,7 +11,7 @@ from outweigh.baselines.base import CentredMean, Found, MeanBaseline
 from outweigh.protocols import Array
 
 
-class NaivePruning(MeanBaseline):
+class NaivePruning(MeanBaseline, name="naive_pruning"):
     """The mean of the rows that are close to the median in every feature ("NP").
 
     A row is dropped when some feature is sqrt(2 ln(n d / tau)) or more from that feature's
@@ -44,7 +44,7 @@ class NaivePruning(MeanBaseline):
         return Found(X[kept].mean(axis=0), inliers=kept)
 
 
-class RansacMean(CentredMean):
+class RansacMean(CentredMean, name="ransac"):
     """The mean of the random half of the rows that most rows are near to.
 
     After naive pruning the means of ``n_trials - 1`` random halves and the mean of all rows
@@ -98,7 +98,7 @@ class RansacMean(CentredMean):
         return Found(centres[best], inliers=inliers)
 
 
-class MinCovDetMean(MeanBaseline):
+class MinCovDetMean(MeanBaseline, name="min_cov_det"):
     """scikit-learn's MinCovDet: the mean of the half of the rows of smallest covariance.
 
     Found by FastMCD and reweighted once. Assumptions: elliptical rows; n_samples well above

@@ -11,7 +11,7 @@ from outweigh.libraries import library
 from outweigh.protocols import Array
 
 
-class SdpMean(WeightDescent):
+class SdpMean(WeightDescent, name="sdp"):
     """Descent on the semidefinite relaxation of the largest sparse variance.
 
     The objective is the maximum of <A, S_w> over positive semidefinite A of trace one with

@@ -15,7 +15,7 @@ from outweigh.protocols import Array
 from outweigh.samples import DenseSamples
 
 
-class GradientDescentMean(WeightDescent):
+class GradientDescentMean(WeightDescent, name="gradient_descent"):
     """Projected gradient descent on the top variance of the weighted sample.
 
     Over weights w_i <= 1 / ((1 - eps) n) that sum to one, the largest eigenvalue of the weighted
@@ -65,7 +65,7 @@ class GradientDescentMean(WeightDescent):
         return value_and_gradient
 
 
-class MultiplicativeWeightsMean(CentredMean):
+class MultiplicativeWeightsMean(CentredMean, name="multiplicative_weights"):
     """Multiplicative weights against the direction of top variance.
 
     After naive pruning, each round finds the top eigenvector v of the weighted covariance,
@@ -136,7 +136,7 @@ class MultiplicativeWeightsMean(CentredMean):
         return Found(best @ Z, weights=everywhere, n_iter=n_iter)
 
 
-class QuantumEntropyMean(CentredMean):
+class QuantumEntropyMean(CentredMean, name="quantum_entropy"):
     """The filter by quantum entropy scores, "QUE".
 
     With the mean and the covariance S of the weighted rows, the score of a row x is
