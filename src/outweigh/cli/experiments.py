@@ -8,7 +8,7 @@ import io
 import re
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict, fields
+from dataclasses import astuple, fields
 from pathlib import Path
 
 import joblib
@@ -139,7 +139,7 @@ def _verdict(summary: Summary) -> str:
         text = f"  {experiment.parameter} = {x:<8g} {summary.ours} {mine.median:.3f}"
         if best is not None:
             text += f"   best rival {best.algorithm} {best.median:.3f}"
-        beaten = [defeat for defeat in lost if defeat.x == x]
+        beaten = [defeat for defeat in lost if defeat.ours.x == x]
         if beaten:
             where = "beyond" if any(defeat.outside for defeat in beaten) else "within"
             text += f"   (better, {where} our quartiles)"
@@ -152,15 +152,11 @@ def _verdict(summary: Summary) -> str:
 def _as_csv(summaries: Sequence[Summary]) -> str:
     buffer = io.StringIO(newline="")
     names = ["experiment", "parameter", *(field.name for field in fields(Cell))]
-    writer = csv.DictWriter(buffer, names, lineterminator="\n")
-    writer.writeheader()
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow(names)
     for summary in summaries:
-        about = {
-            "experiment": summary.experiment.name,
-            "parameter": summary.experiment.parameter,
-        }
-        for cell in summary.cells:
-            writer.writerow({**about, **asdict(cell)})
+        about = (summary.experiment.name, summary.experiment.parameter)
+        writer.writerows((*about, *astuple(cell)) for cell in summary.cells)
     return buffer.getvalue()
 
 

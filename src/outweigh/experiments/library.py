@@ -155,18 +155,17 @@ def parse(text: str, name: str, file: str) -> Experiment:
 def _grid(fields: Fields, adversary: str) -> tuple[str, tuple[float, ...]]:
     choices = (*DIMENSIONS, *options_of(adversary))
     grid = fields.table("grid", allowed=choices, required=True)
-    if len(grid.keys) != 1:
-        fields.fail(
-            "grid", f"must change exactly one parameter, got {', '.join(grid.keys) or 'none'}"
-        )
-    return grid.keys[0], grid.numbers(grid.keys[0], whole=_is_count(grid.keys[0]))
+    names = list(grid.values)
+    if len(names) != 1:
+        fields.fail("grid", f"must change exactly one parameter, got {', '.join(names) or 'none'}")
+    return names[0], grid.numbers(names[0], whole=_is_count(names[0]))
 
 
 def _fixed(fields: Fields, parameter: str) -> dict[str, Any]:
     fixed = fields.table("fixed", allowed=DIMENSIONS)
     _refuse_twice(fixed, parameter)
     # Without n_nonzero the problem is dense; all else is needed.
-    needed = [d for d in DIMENSIONS if d != parameter and (d != "n_nonzero" or d in fixed.keys)]
+    needed = [d for d in DIMENSIONS if d != parameter and (d != "n_nonzero" or d in fixed.values)]
     return {name: fixed.count(name) if _is_count(name) else fixed.number(name) for name in needed}
 
 
@@ -179,7 +178,7 @@ def _options(fields: Fields, adversary: str, parameter: str) -> dict[str, Any]:
 
 
 def _refuse_twice(fields: Fields, parameter: str) -> None:
-    if parameter in fields.keys:
+    if parameter in fields.values:
         fields.fail(parameter, "is also in grid; leave it out here")
 
 
@@ -195,7 +194,7 @@ def _quick(fields: Fields, task: str, parameter: str) -> dict[str, Any]:
         "trials": lambda: quick.count("trials"),
         "algorithms": lambda: _algorithms(quick, task),
     }
-    return {key: read() for key, read in readers.items() if key in quick.keys}
+    return {key: read() for key, read in readers.items() if key in quick.values}
 
 
 def _check_point(fields: Fields, experiment: Experiment, point: Point) -> None:

@@ -97,17 +97,18 @@ class Defeat:
 
     Attributes
     ----------
-    outside : bool
-        Whether the rival's median is even below our lower quartile.
+    experiment : str
+    ours, rival : Cell
     """
 
     experiment: str
-    x: float
-    rival: str
-    ours: str
-    rival_median: float
-    our_median: float
-    outside: bool
+    ours: Cell
+    rival: Cell
+
+    @property
+    def outside(self) -> bool:
+        """Whether the rival's median is even below our lower quartile."""
+        return self.rival.median < self.ours.lower
 
 
 def summarise(experiment: Experiment, store: Store) -> Summary:
@@ -143,15 +144,7 @@ def defeats(summary: Summary) -> Iterator[Defeat]:
         for rival in summary.rivals:
             theirs = summary.cell(mine.x, rival)
             if theirs.n_done and theirs.median < 0.99 * mine.median:
-                yield Defeat(
-                    experiment=summary.experiment.name,
-                    x=mine.x,
-                    rival=rival,
-                    ours=mine.algorithm,
-                    rival_median=theirs.median,
-                    our_median=mine.median,
-                    outside=theirs.median < mine.lower,
-                )
+                yield Defeat(summary.experiment.name, mine, theirs)
 
 
 def _cell(x: float, algorithm: str, records: list[Record], n_runs: int) -> Cell:
