@@ -24,7 +24,7 @@ from outweigh.experiments.figures import demonstration
 from outweigh.experiments.measure import outcome, timed_fit
 from outweigh.experiments.metrics import METRICS
 from outweigh.experiments.spec import Record
-from outweigh.files import write_file
+from outweigh.files.writing import write_file
 from outweigh.libraries import MissingLibrary
 from outweigh.protocols import Array
 from outweigh.report import Fitted, build_fit_report

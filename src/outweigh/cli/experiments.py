@@ -25,7 +25,7 @@ from outweigh.experiments.runner import do_runs, missing_runs
 from outweigh.experiments.spec import Experiment, enumerate_runs
 from outweigh.experiments.store import Store
 from outweigh.experiments.summary import Cell, Summary, defeats, summarise
-from outweigh.files import write_file
+from outweigh.files.writing import write_file
 from outweigh.libraries import MissingLibrary, version_of
 from outweigh.report import build_report
 

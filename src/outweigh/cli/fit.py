@@ -25,20 +25,12 @@ from outweigh.estimators.explanation import Explanation
 from outweigh.estimators.input import filled
 from outweigh.estimators.mean import RobustMean, RobustSparseMean
 from outweigh.estimators.pca import RobustPCA, RobustSparsePCA
-from outweigh.files import (
-    DataError,
-    Table,
-    named_frame,
-    on_scheduler,
-    open_table,
-    read_table,
-    rows_frame,
-    said_by_dask,
-    write_file,
-)
+from outweigh.files.frames import named_frame, rows_frame
 from outweigh.files.model import load_model, save_model
-from outweigh.files.reading import BINARY
-from outweigh.files.table import listed
+from outweigh.files.parts import on_scheduler, open_table, said_by_dask
+from outweigh.files.reading import BINARY, read_table
+from outweigh.files.table import DataError, Table, listed
+from outweigh.files.writing import write_file
 from outweigh.protocols import Array
 from outweigh.report import Fitted, build_fit_report
 

@@ -10,7 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from outweigh.files import DataError, check_target, inert, named_frame
+from outweigh.files.frames import inert, named_frame
+from outweigh.files.table import DataError
+from outweigh.files.writing import check_target
 from outweigh.libraries import versions
 from outweigh.report import Fitted
 

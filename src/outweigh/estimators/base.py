@@ -59,7 +59,25 @@ _FEW = 5
 _MUCH = 0.5
 
 
-class RobustEstimator(Parameters, OutlierMixin, BaseEstimator):
+class JudgesRows(OutlierMixin):
+    """What follows from the score of each row, and the offset below which rows are outliers."""
+
+    offset_: float
+
+    @abstractmethod
+    def score_samples(self, X: ArrayLike) -> Array:
+        """Return how far each row is to be trusted: lower is less."""
+
+    def decision_function(self, X: ArrayLike) -> Array:
+        """Return ``score_samples(X) - offset_``: negative for outliers."""
+        return self.score_samples(X) - self.offset_
+
+    def predict(self, X: ArrayLike) -> NDArray[np.intp]:
+        """Return +1 for rows to be trusted and -1 for outliers."""
+        return np.where(self.decision_function(X) < 0, -1, 1)
+
+
+class RobustEstimator(Parameters, JudgesRows, BaseEstimator):
     """Base of the four estimators; not for direct use.
 
     Attributes
@@ -97,7 +115,6 @@ class RobustEstimator(Parameters, OutlierMixin, BaseEstimator):
     scale_: Array
     weights_: Any
     subsample_: Indices | None
-    offset_: float
     contamination_: float
     contamination_bound_: float
     objective_: float
@@ -266,16 +283,7 @@ class RobustEstimator(Parameters, OutlierMixin, BaseEstimator):
             A dask array, not yet computed, for data of Dask.
         """
         check_is_fitted(self)
-        scores: Array = each_row(self, X, self._score)
-        return scores
-
-    def decision_function(self, X: ArrayLike) -> Array:
-        """Return ``score_samples(X) - offset_``: negative for outliers."""
-        return self.score_samples(X) - self.offset_
-
-    def predict(self, X: ArrayLike) -> NDArray[np.intp]:
-        """Return +1 for rows to be trusted and -1 for outliers."""
-        return np.where(self.decision_function(X) < 0, -1, 1)
+        return each_row(self, X, self._score)
 
     def explain(self, X: ArrayLike, top: int = 5) -> Explanation:
         """Return the features that pushed out each row that `predict` flags.
