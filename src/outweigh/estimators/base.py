@@ -31,7 +31,7 @@ from outweigh.estimators.input import (
     sample_weights,
 )
 from outweigh.estimators.parameters import COMMON, Parameters
-from outweigh.estimators.subsample import subsample_of, trusted
+from outweigh.estimators.subsample import allowance, subsample_of, trusted
 from outweigh.fit.certificate import Certificate
 from outweigh.fit.distances import DistanceScore
 from outweigh.fit.noise import known_covariance
@@ -176,10 +176,12 @@ class RobustEstimator(Parameters, JudgesRows, BaseEstimator):
                 self._fit_rows(rows, np.ones(rows.shape[0]) if weight is None else weight)
             else:
                 drawn = subsample_of(rows, weight, self.subsample, self.random_state)
-                self.subsample_ = drawn.indices
+                self.subsample_, some_rows, some_weight = drawn
                 known = self.contamination != "auto"
-                self._allowance = drawn.allowance(float(self.contamination)) if known else 0.0
-                self._fit_rows(drawn.rows, drawn.weight)
+                self._allowance = (
+                    allowance(float(self.contamination), some_weight) if known else 0.0
+                )
+                self._fit_rows(some_rows, some_weight)
                 self._extend(rows, weight)
             n, dropped = int(self._incomplete.size), self.missing == "drop"
             self.certificate_ = replace(
