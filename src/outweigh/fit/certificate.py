@@ -18,8 +18,6 @@ from outweigh.protocols import Array, Status
 _SECOND_GROUP = 0.2
 _LOOK = "; that is more than a tenth: look at these rows (explain) before you go on"
 
-__all__ = ["Certificate", "Moreau", "certified", "stationarity", "theorem_stationarity"]
-
 
 @dataclass(frozen=True, slots=True)
 class Moreau:

@@ -14,8 +14,6 @@ from outweigh.fit.columns import weighted_quantile
 from outweigh.fit.tuning import Tuning
 from outweigh.protocols import Array, Indices
 
-__all__ = ["Reach"]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reach:

@@ -46,8 +46,6 @@ from outweigh.protocols import Array, Indices, Samples, Status
 from outweigh.samples import Rows
 from outweigh.samples.matrices import as_array
 
-__all__ = ["fit"]
-
 # With fewer rows than this no second moment tells a wrong one from a clean one.
 _FEWEST_ROWS = 10
 # Rows and values that a typical law is read off.
