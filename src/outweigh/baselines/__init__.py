@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from outweigh.baselines.agnostic import AgnosticMean
 from outweigh.baselines.base import ComponentsBaseline, MeanBaseline
 from outweigh.baselines.directions import SphericalPCA, TylerPCA
 from outweigh.baselines.filters import FilterMean, FilterSparseMean
@@ -25,9 +24,9 @@ from outweigh.baselines.means import (
 )
 from outweigh.baselines.pca import EmpiricalPCA, EmpiricalSparsePCA, OraclePCA
 from outweigh.baselines.pca_filters import FilterPCA, FilterSparsePCA
-from outweigh.baselines.pruning import MinCovDetMean, NaivePruning, RansacMean
+from outweigh.baselines.pruning import AgnosticMean, MinCovDetMean, NaivePruning, RansacMean
 from outweigh.baselines.sdp import SdpMean
-from outweigh.baselines.spectral_weights import (
+from outweigh.baselines.weights import (
     GradientDescentMean,
     MultiplicativeWeightsMean,
     QuantumEntropyMean,

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from outweigh.baselines.weight_descent import Objective, WeightDescent
+from outweigh.baselines.weights import Objective, WeightDescent
 from outweigh.libraries import library
 from outweigh.protocols import Array
 

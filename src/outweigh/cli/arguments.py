@@ -181,7 +181,8 @@ def build_parser() -> argparse.ArgumentParser:
     group = fit.add_argument_group("the estimate")
     count = _whole(1, "auto")
     share = {"type": _share, "default": "auto"}
-    _add(group, _ESTIMATE, contamination=share, n_nonzero=count, components=count)
+    components = {"type": count, "dest": "n_components"}
+    _add(group, _ESTIMATE, contamination=share, n_nonzero=count, components=components)
     _add(group.add_mutually_exclusive_group(), _COVARIANCE)
     _add(group, _SUBSAMPLE, subsample=_whole(2, "all"))
     group = fit.add_argument_group("output")

@@ -49,7 +49,7 @@ def fit(arguments: argparse.Namespace) -> int:
     if arguments.n_nonzero is not None and not kind.startswith("sparse-"):
         sparse = "sparse-mean" if kind == "auto" else f"sparse-{kind}"
         raise DataError(f"--n-nonzero: has no meaning for {kind}; use {sparse}")
-    if arguments.components is not None and not kind.endswith("pca"):
+    if arguments.n_components is not None and not kind.endswith("pca"):
         raise DataError(f"--components: has no meaning for {kind}; it is for pca and sparse-pca")
     asked = check_outputs(
         arguments, out=(".json", ".csv"), weights=(".csv",), report=(".html", ".htm"), save=()
@@ -141,6 +141,8 @@ def _of_a_part(error: Exception) -> bool:
 # Options of how files are written, and of what is read of FILE.
 _WRITTEN = ("delimiter", "decimal", "encoding", "na")
 _READ = (*_WRITTEN, "columns", "exclude", "id_column", "missing")
+# Options that are parameters of the estimators.
+_ESTIMATE = ("contamination", "n_components", "n_nonzero", "scale", "subsample")
 
 
 def _options(arguments: argparse.Namespace, names: Sequence[str]) -> dict[str, Any]:
@@ -221,17 +223,10 @@ def _fitted(arguments: argparse.Namespace) -> tuple[Fitted, float, Table]:
 
 
 def _estimator(arguments: argparse.Namespace, covariance: Array | str | None) -> RobustEstimator:
-    options = {
-        "contamination": arguments.contamination,
-        "n_components": arguments.components,
-        "n_nonzero": arguments.n_nonzero,
-        "scale": arguments.scale,
-        "subsample": arguments.subsample,
-    }
     # Where one is not given, the estimator knows its default.
     given: dict[str, Any] = {
         name: None if value in ("none", "all") else value
-        for name, value in options.items()
+        for name, value in _options(arguments, _ESTIMATE).items()
         if value is not None
     }
     return _ESTIMATORS[arguments.kind](covariance=covariance, **given)

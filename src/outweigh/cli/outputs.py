@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -102,10 +103,7 @@ def result_json(fitted: Fitted) -> str:
         "contamination": float(est.contamination_),
         "contamination_bound": certificate.contamination_bound,
         "objective": certificate.objective,
-        "clean_level": {
-            "median": certificate.noise_floor.median,
-            "upper": certificate.noise_floor.upper,
-        },
+        "clean_level": asdict(certificate.noise_floor),
         **estimate,
         "distrusted": distrusted,
         "notes": list(fitted.notes),
