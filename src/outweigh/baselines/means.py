@@ -9,33 +9,6 @@ from outweigh.norms.entrywise import hard_threshold
 from outweigh.protocols import Array
 
 
-class OracleMean(Oracle, MeanBaseline, name="oracle"):
-    """The mean of the genuine rows, for whoever knows which they are.
-
-    The yardstick: no estimator that does not know them can be expected to be better.
-
-    Assumptions: the truth is known. Cost: O(n d).
-
-    Parameters
-    ----------
-    {{n_nonzero}}
-
-    Attributes
-    ----------
-    {{location_ ... support_}}
-    inliers_ : ndarray of bool, shape (n_samples,)
-
-    Examples
-    --------
-    >>> X = [[0.0, 1.0], [0.0, 3.0], [90.0, 90.0]]
-    >>> OracleMean().fit(X, inliers=[True, True, False]).location_
-    array([0., 2.])
-    """
-
-    def _find(self, X: Array, n_nonzero: int) -> Found:
-        return Found(X.mean(axis=0))
-
-
 class EmpiricalMean(MeanBaseline, name="empirical"):
     """The plain mean of all rows.
 
@@ -57,6 +30,30 @@ class EmpiricalMean(MeanBaseline, name="empirical"):
 
     def _find(self, X: Array, n_nonzero: int) -> Found:
         return Found(X.mean(axis=0))
+
+
+class OracleMean(Oracle, EmpiricalMean, name="oracle"):
+    """The mean of the genuine rows, for whoever knows which they are.
+
+    The yardstick: no estimator that does not know them can be expected to be better.
+
+    Assumptions: the truth is known. Cost: O(n d).
+
+    Parameters
+    ----------
+    {{n_nonzero}}
+
+    Attributes
+    ----------
+    {{location_ ... support_}}
+    inliers_ : ndarray of bool, shape (n_samples,)
+
+    Examples
+    --------
+    >>> X = [[0.0, 1.0], [0.0, 3.0], [90.0, 90.0]]
+    >>> OracleMean().fit(X, inliers=[True, True, False]).location_
+    array([0., 2.])
+    """
 
 
 class CoordinatewiseMedian(MeanBaseline, name="median"):

@@ -11,7 +11,7 @@ import json
 import os
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO, Self
 
@@ -58,13 +58,9 @@ class Store:
         return self._records.get(key)
 
     def __enter__(self) -> Self:
-        try:
+        with self._told("cannot be written: {}; choose another --out"):
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self._file = open(self.path, "a+b")
-        except OSError as error:
-            raise self._error(
-                f"cannot be written: {error.strerror}; choose another --out"
-            ) from error
         try:
             self._lock(self._file)
             # Another process may have written between reading and locking.
@@ -91,13 +87,10 @@ class Store:
     def _write(self, line: Mapping[str, Any]) -> None:
         assert self._file is not None
         text = json.dumps(line, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
-        try:
+        with self._told("cannot be written: {}; all earlier records are safe"):
             self._file.write(text.encode("ascii") + b"\n")
             self._file.flush()
             os.fsync(self._file.fileno())
-        except OSError as error:
-            problem = f"cannot be written: {error.strerror}; all earlier records are safe"
-            raise self._error(problem) from error
 
     def _close(self) -> None:
         if self._file is not None:
@@ -109,12 +102,10 @@ class Store:
     def _read(self) -> int:
         """Read the complete lines; return how many bytes they are."""
         self._records = {}
-        try:
+        with self._told("cannot be read: {}"):
+            if not self.path.exists():
+                return 0
             data = self.path.read_bytes()
-        except FileNotFoundError:
-            return 0
-        except OSError as error:
-            raise self._error(f"cannot be read: {error.strerror}") from error
         kept = data.rfind(b"\n") + 1
         lines = data[:kept].splitlines()
         if not lines:
@@ -151,11 +142,16 @@ class Store:
             return
         import fcntl
 
-        try:
+        with self._told("another process is writing to it; wait for it, or choose another --out"):
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+    @contextmanager
+    def _told(self, problem: str) -> Iterator[None]:
+        """Say in one line what the system refuses; its own words go between the braces."""
+        try:
+            yield
         except OSError as error:
-            problem = "another process is writing to it; wait for it, or choose another --out"
-            raise self._error(problem) from error
+            raise self._error(problem.format(error.strerror)) from error
 
     def _error(self, problem: str) -> ExperimentError:
         return ExperimentError(f"{self.path}: {problem}")
