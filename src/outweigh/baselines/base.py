@@ -77,12 +77,16 @@ class Baseline(BaseEstimator):
         The tau of :class:`~outweigh.baselines.NaivePruning`, and of what else is judged by tails.
     false_discovery_rate : float, default=0.1
         Share of genuine rows tolerated among the dropped.
+    max_iter : int, default=100
+        Largest number of rounds.
 
     Attributes
     ----------
     inliers_ : ndarray of bool, shape (n_samples,)
         The rows that were kept.
     weights_ : ndarray of shape (n_samples,)
+    n_iter_ : int
+        Number of rounds.
     """
 
     n_nonzero: int | None

@@ -44,8 +44,7 @@ class FilterSparseMean(CentredMean, name="filter_sparse"):
     ----------
     {{location_ ... support_}}
     {{inliers_}}
-    n_iter_ : int
-        Number of rounds.
+    {{n_iter_}}
 
     Notes
     -----
@@ -121,8 +120,7 @@ class FilterMean(CentredMean, name="filter"):
     ----------
     {{location_ ... support_}}
     {{inliers_}}
-    n_iter_ : int
-        Number of rounds.
+    {{n_iter_}}
 
     References
     ----------

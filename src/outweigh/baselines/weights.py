@@ -109,16 +109,13 @@ class MultiplicativeWeightsMean(CentredMean, name="multiplicative_weights"):
     ----------
     {{n_nonzero}}
     {{contamination}}
-    max_iter : int, default=100
-        Largest number of rounds.
+    {{max_iter}}
     {{failure_probability}}
 
     Attributes
     ----------
     {{location_ ... support_}}
-    {{weights_}}
-    n_iter_ : int
-        Number of rounds.
+    {{weights_ ... n_iter_}}
 
     References
     ----------
@@ -192,9 +189,7 @@ class QuantumEntropyMean(CentredMean, name="quantum_entropy"):
     Attributes
     ----------
     {{location_ ... support_}}
-    {{weights_}}
-    n_iter_ : int
-        Number of rounds.
+    {{weights_ ... n_iter_}}
 
     References
     ----------
