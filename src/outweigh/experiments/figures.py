@@ -185,15 +185,9 @@ def _axis_name(parameter: str) -> str:
 
 def _draw_errors(axes: Any, errors: Mapping[str, float]) -> None:
     ordered = [ALGORITHMS[name] for name in sorted(errors, key=errors.__getitem__, reverse=True)]
-    for height, algorithm in enumerate(ordered):
-        error, colour = errors[algorithm.name], algorithm.colour
-        marker = "o" if algorithm.marker == "None" else algorithm.marker
-        axes.plot([0, error], [height, height], color=colour, linewidth=1.0)
-        axes.plot(error, height, marker, color=colour, markersize=6.5 if algorithm.ours else 5.0)
-        axes.annotate(
-            f"{error:.3f}", (error, height), (5, 0), textcoords="offset points", va="center"
-        )
-    axes.set_yticks(range(len(ordered)), [algorithm.label for algorithm in ordered])
+    widths, colours = [errors[a.name] for a in ordered], [a.colour for a in ordered]
+    bars = axes.barh([a.label for a in ordered], widths, height=0.45, color=colours)
+    axes.bar_label(bars, fmt="%.3f", padding=4)
     for label, algorithm in zip(axes.get_yticklabels(), ordered, strict=True):
         label.set_fontweight("bold" if algorithm.ours else "normal")
     axes.tick_params(axis="y", length=0)
