@@ -197,7 +197,6 @@ def test_every_algorithm_does_a_run(small: Experiment, algorithm: Algorithm) -> 
         small,
         algorithms=(algorithm.name,),
         adversary="constant_bias" if algorithm.task == "mean" else "spiked_mixture",
-        metric="l2" if algorithm.task == "mean" else "projector",
         values=(80,),
     )
     record = execute(next(experiment.runs()))

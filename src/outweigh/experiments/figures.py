@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from outweigh.displays.canvas import NEEDED_BY, image, styled
 from outweigh.experiments.algorithms import ALGORITHMS, BLACK, VERMILLION, YELLOW, Algorithm
-from outweigh.experiments.metrics import METRICS
+from outweigh.experiments.metrics import ERRORS
 from outweigh.experiments.spec import GUIDES
 from outweigh.experiments.summary import Summary
 from outweigh.libraries import library
@@ -77,7 +77,7 @@ def panel(summary: Summary) -> dict[str, bytes]:
         _draw_guide(axes, summary)
         _scale(axes, summary)
         axes.set_xlabel(experiment.label or _axis_name(experiment.parameter))
-        axes.set_ylabel(METRICS[experiment.metric].label)
+        axes.set_ylabel(ERRORS[experiment.task][0])
         axes.set_title(f"{experiment.title}\n{_setting(summary)}", loc="left", linespacing=1.5)
         if axes.get_legend_handles_labels()[0]:
             figure.legend(loc="outside lower center", ncols=2, columnspacing=1.4, handlelength=2.4)

@@ -6,7 +6,6 @@ A file looks like this; everything under ``quick``, and all that has a default, 
     adversary = "constant_bias"  # outweigh list adversaries
     algorithms = ["oracle", "outweigh"]  # outweigh list algorithms
     trials = 10
-    metric = "l2"  # the default for means
     seed = 0  # the default
 
     [fixed]  # dimensions that stay the same
@@ -43,10 +42,9 @@ from outweigh.adversaries import ADVERSARIES, MEAN_ADVERSARIES, options_of
 from outweigh.experiments.algorithms import ALGORITHMS
 from outweigh.experiments.errors import ExperimentError, unknown
 from outweigh.experiments.fields import Fields
-from outweigh.experiments.metrics import DEFAULT_METRIC, METRICS
 from outweigh.experiments.spec import DIMENSIONS, GUIDES, Experiment, Point
 
-_KEYS = ("name", "title", "about", "source", "adversary", "algorithms", "trials", "metric", "seed")
+_KEYS = ("name", "title", "about", "source", "adversary", "algorithms", "trials", "seed")
 _TABLES = ("fixed", "options", "grid", "axes", "quick")
 
 _SPECS = resources.files("outweigh.experiments").joinpath("specs")
@@ -119,10 +117,6 @@ def parse(text: str, name: str, file: str) -> Experiment:
 
     adversary = fields.choice("adversary", ADVERSARIES)
     task = "mean" if adversary in MEAN_ADVERSARIES else "components"
-    metric = fields.choice("metric", METRICS, default=DEFAULT_METRIC[task])
-    if METRICS[metric].task != task:
-        suited = [m.name for m in METRICS.values() if m.task == task]
-        fields.fail("metric", f"{metric!r} is not for {task}; choose from {', '.join(suited)}")
     parameter, values = _grid(fields, adversary)
     axes = fields.table("axes", allowed=("log_x", "log_y", "label", "guide"))
     experiment = Experiment(
@@ -132,7 +126,6 @@ def parse(text: str, name: str, file: str) -> Experiment:
         source=fields.text("source", default=""),
         adversary=adversary,
         task=task,
-        metric=metric,
         parameter=parameter,
         values=values,
         fixed=_fixed(fields, parameter),

@@ -25,7 +25,7 @@ from threadpoolctl import threadpool_limits
 
 from outweigh.adversaries import Sample, make
 from outweigh.experiments.algorithms import ALGORITHMS, Algorithm
-from outweigh.experiments.metrics import METRICS, Metric
+from outweigh.experiments.metrics import ERRORS
 from outweigh.experiments.spec import Record, Run, derive_seed
 from outweigh.libraries import versions
 
@@ -58,7 +58,7 @@ def execute(run: Run) -> Record:
                 point.n_nonzero, point.contamination, derive_seed(run.seed, run.algorithm)
             )
             seconds, peak = timed_fit(algorithm, estimator, sample)
-            record |= outcome(METRICS[run.metric], algorithm, estimator, sample)
+            record |= outcome(algorithm, estimator, sample)
             record |= {"status": "ok", "seconds": seconds, "peak_memory_mb": peak}
         except Exception as error:  # any failure of an algorithm is a result of the experiment
             record |= {"status": "failed", "failure": _one_line(f"{type(error).__name__}: {error}")}
@@ -110,7 +110,7 @@ def timed_fit(algorithm: Algorithm, estimator: Any, sample: Sample) -> tuple[flo
     return round(seconds, 6), peak
 
 
-def outcome(metric: Metric, algorithm: Algorithm, estimator: Any, sample: Sample) -> Record:
+def outcome(algorithm: Algorithm, estimator: Any, sample: Sample) -> Record:
     """Return how far a fitted estimator is from the truth, and what it says of the rows."""
     found = estimator.location_ if algorithm.task == "mean" else estimator.components_
     estimate = np.asarray(found, dtype=np.float64)
@@ -120,7 +120,7 @@ def outcome(metric: Metric, algorithm: Algorithm, estimator: Any, sample: Sample
     verdict = getattr(getattr(estimator, "certificate_", None), "verdict", None)
     flagged = flagged_rows(estimator, sample.X)
     return {
-        "error": metric.distance(estimate, sample.truth),
+        "error": ERRORS[algorithm.task][1](estimate, sample.truth),
         "n_iter": None if n_iter is None else int(n_iter),
         "verdict": None if verdict is None else _one_line(str(verdict)),
         "n_flagged": None if flagged is None else int(flagged.sum()),
