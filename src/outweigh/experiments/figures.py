@@ -150,7 +150,7 @@ def _scale(axes: Any, summary: Summary) -> None:
     plain = FuncFormatter(lambda value, _: f"{value:g}")
     known = [cell for cell in summary.cells if cell.n_done]
     smallest = min((cell.lower for cell in known), default=0.0)
-    if summary.experiment.log_y and smallest > 0:
+    if smallest > 0:
         axes.set_yscale("log")
         span = max(cell.upper for cell in known) / smallest
         subs = next(subs for limit, subs in _LOG_TICKS if span < limit)

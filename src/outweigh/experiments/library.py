@@ -21,7 +21,6 @@ A file looks like this; everything under ``quick``, and all that has a default, 
 
     [axes]
     log_x = true
-    log_y = true  # the default
     guide = "worst_case"  # or "one_row_at_a_time": a rate of the paper as a line
 
     [quick]  # what --quick leaves
@@ -118,7 +117,7 @@ def parse(text: str, name: str, file: str) -> Experiment:
     adversary = fields.choice("adversary", ADVERSARIES)
     task = "mean" if adversary in MEAN_ADVERSARIES else "components"
     parameter, values = _grid(fields, adversary)
-    axes = fields.table("axes", allowed=("log_x", "log_y", "label", "guide"))
+    axes = fields.table("axes", allowed=("log_x", "label", "guide"))
     experiment = Experiment(
         name=fields.name("name", default=name),
         title=fields.text("title", default=name),
@@ -134,7 +133,6 @@ def parse(text: str, name: str, file: str) -> Experiment:
         trials=fields.count("trials"),
         seed=fields.count("seed", default=0, least=0),
         log_x=axes.flag("log_x", default=False),
-        log_y=axes.flag("log_y", default=True),
         label=axes.text("label", default=""),
         guide=axes.choice("guide", ("", *GUIDES), default=""),
         quick=_quick(fields, task, parameter),

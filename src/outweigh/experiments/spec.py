@@ -122,8 +122,8 @@ class Experiment:
     trials : int
     seed : int
         Base of all seeds.
-    log_x, log_y : bool
-        Whether the axes of its figure are logarithmic.
+    log_x : bool
+        Whether the axis of the parameter is logarithmic in its figure; that of errors is.
     label : str
         What its figure calls the parameter; empty for the usual name.
     guide : str
@@ -146,7 +146,6 @@ class Experiment:
     source: str = ""
     seed: int = 0
     log_x: bool = False
-    log_y: bool = True
     label: str = ""
     guide: str = ""
     quick: Mapping[str, Any] = field(default_factory=dict)

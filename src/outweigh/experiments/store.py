@@ -34,6 +34,11 @@ class Store:
         The version of the library. A file from another version is refused, since its results
         may not be comparable.
 
+    Attributes
+    ----------
+    records : dict
+        The record of each run that has one, by its key.
+
     Raises
     ------
     ExperimentError
@@ -44,18 +49,8 @@ class Store:
         self.path = Path(path)
         self._version = version
         self._file: BinaryIO | None = None
-        self._records: dict[str, Record] = {}
+        self.records: dict[str, Record] = {}
         self._read()
-
-    def __len__(self) -> int:
-        return len(self._records)
-
-    def __iter__(self) -> Iterator[Record]:
-        return iter(self._records.values())
-
-    def get(self, key: str) -> Record | None:
-        """Return the record of a run, or None."""
-        return self._records.get(key)
 
     def __enter__(self) -> Self:
         with self._told("cannot be written: {}; choose another --out"):
@@ -82,7 +77,7 @@ class Store:
         if self._file is None:
             raise RuntimeError("open the store with `with` before writing to it")
         self._write(record)
-        self._records[str(record["key"])] = dict(record)
+        self.records[str(record["key"])] = dict(record)
 
     def _write(self, line: Mapping[str, Any]) -> None:
         assert self._file is not None
@@ -101,7 +96,7 @@ class Store:
 
     def _read(self) -> int:
         """Read the complete lines; return how many bytes they are."""
-        self._records = {}
+        self.records = {}
         with self._told("cannot be read: {}"):
             if not self.path.exists():
                 return 0
@@ -122,7 +117,7 @@ class Store:
                     f"line {number} is damaged; remove that line, or choose another --out; "
                     f"nothing was written"
                 )
-            self._records[str(record["key"])] = record
+            self.records[str(record["key"])] = record
         return kept
 
     def _check_header(self, line: bytes) -> None:

@@ -122,7 +122,7 @@ def summarise(experiment: Experiment, store: Store) -> Summary:
     for point in experiment.points():
         for algorithm in experiment.algorithms:
             keys = [experiment.run(point, algorithm, t).key for t in range(experiment.trials)]
-            records = [record for record in map(store.get, keys) if record is not None]
+            records = [record for record in map(store.records.get, keys) if record is not None]
             failed = [record for record in records if record["status"] == "failed"]
             failures += failed
             n_missing += len(keys) - len(records)
