@@ -25,7 +25,7 @@ from outweigh.estimators.explanation import Explanation
 from outweigh.estimators.input import filled
 from outweigh.estimators.mean import RobustMean, RobustSparseMean
 from outweigh.estimators.pca import RobustPCA, RobustSparsePCA
-from outweigh.files.frames import named_frame, rows_frame
+from outweigh.files.frames import named_frame, rows_csv
 from outweigh.files.model import load_model, save_model
 from outweigh.files.parts import on_scheduler, open_table, said_by_dask
 from outweigh.files.reading import BINARY, read_table
@@ -75,12 +75,10 @@ def score(arguments: argparse.Namespace) -> int:
         elif names:
             rows = named_frame(table.values, table.columns, table.labels)
         found = model.explain(rows)
-        files = {}
+        files: dict[str, str | bytes] = {}
         if arguments.out:
             scores = np.asarray(model.score_samples(rows))
-            name = table.id_column or "row"
-            frame = rows_frame(table.labels, name, found, score=scores)
-            files[arguments.out] = frame.to_csv(index=False)
+            files[arguments.out] = rows_csv(table.labels, table.id_column, found, score=scores)
     n = len(table.labels)
     summary = [
         f"{type(model).__name__} from {arguments.model} on {table.source}: {n:,} rows",
@@ -261,10 +259,10 @@ def _files(arguments: argparse.Namespace, fitted: Fitted, table: Table) -> dict[
         as_json = arguments.out.lower().endswith(".json")
         files[arguments.out] = result_json(fitted) if as_json else result_csv(fitted)
     if arguments.weights:
-        columns = {"weight": fitted.weights, "score": fitted.scores}
-        name = table.id_column or "row"
-        frame = rows_frame(fitted.labels, name, fitted.explanation, **columns)
-        files[arguments.weights] = frame.to_csv(index=False)
+        known = {"weight": fitted.weights, "score": fitted.scores}
+        files[arguments.weights] = rows_csv(
+            fitted.labels, table.id_column, fitted.explanation, **known
+        )
     if arguments.report:
         files[arguments.report] = build_fit_report(fitted)
     if arguments.save:
