@@ -7,7 +7,7 @@ import csv
 import io
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import astuple, fields
 from pathlib import Path
 
@@ -180,17 +180,14 @@ def list_names(arguments: argparse.Namespace) -> int:
     return OK
 
 
-def _figures() -> list[str]:
-    lines = []
+def _figures() -> Iterator[str]:
     for name in builtin_names():
         experiment = load_builtin(name)
         n_runs = sum(1 for _ in experiment.runs())
-        lines.append(f"{name:<24} {experiment.title} ({n_runs} runs)")
-    return lines
+        yield f"{name:<24} {experiment.title} ({n_runs} runs)"
 
 
-def _algorithms() -> list[str]:
-    lines = []
+def _algorithms() -> Iterator[str]:
     for algorithm in ALGORITHMS.values():
         notes = [algorithm.task]
         if algorithm.needs_inliers:
@@ -199,17 +196,14 @@ def _algorithms() -> list[str]:
             notes.append(f"up to {algorithm.max_features} features")
         if algorithm.extra is not None:
             notes.append(f"needs outweigh[{algorithm.extra}]")
-        lines.append(f"{algorithm.name:<24} {algorithm.label} ({', '.join(notes)})")
-    return lines
+        yield f"{algorithm.name:<24} {algorithm.label} ({', '.join(notes)})"
 
 
-def _adversaries() -> list[str]:
-    lines = []
+def _adversaries() -> Iterator[str]:
     for name, adversary in ADVERSARIES.items():
         task = "mean" if name in MEAN_ADVERSARIES else "components"
-        lines.append(f"{name:<24} {_first_line(adversary.__doc__ or '')}")
-        lines.append(f"{'':<24}   {task}; options {', '.join(options_of(name))}")
-    return lines
+        yield f"{name:<24} {_first_line(adversary.__doc__ or '')}"
+        yield f"{'':<24}   {task}; options {', '.join(options_of(name))}"
 
 
 def _first_line(doc: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -118,7 +119,7 @@ def summarise(experiment: Experiment, store: Store) -> Summary:
     """
     cells, failures, n_missing = [], [], 0
     versions: list[dict[str, str]] = []
-    warned: dict[str, int] = {}
+    warned = Counter[str]()
     for point in experiment.points():
         for algorithm in experiment.algorithms:
             keys = [experiment.run(point, algorithm, t).key for t in range(experiment.trials)]
@@ -129,10 +130,9 @@ def summarise(experiment: Experiment, store: Store) -> Summary:
             for record in records:
                 if record["versions"] not in versions:
                     versions.append(record["versions"])
-                if "warnings" in record:
-                    warned[algorithm] = warned.get(algorithm, 0) + 1
+                warned[algorithm] += "warnings" in record
             cells.append(_cell(point.x, algorithm, records, len(keys)))
-    return Summary(experiment, tuple(cells), tuple(failures), n_missing, tuple(versions), warned)
+    return Summary(experiment, tuple(cells), tuple(failures), n_missing, tuple(versions), +warned)
 
 
 def defeats(summary: Summary) -> Iterator[Defeat]:
