@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 from dataclasses import replace
 
 import numpy as np
@@ -10,6 +9,7 @@ from sklearn.base import clone
 from threadpoolctl import threadpool_limits
 
 from benchmarks import WHITE
+from benchmarks.options import asked
 from benchmarks.tables import medians, seeds, show
 from outweigh import RobustSparseMean
 from outweigh.adversaries import make
@@ -56,9 +56,7 @@ def run_seed(name: str, n: int, d: int, k: int, seed: int) -> dict[str, float]:
 
 def main(argv: list[str]) -> None:
     """Run the study and print its table."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks ablation", description=__doc__)
-    parser.add_argument("--seeds", type=int, default=10)
-    arguments = parser.parse_args(argv)
+    arguments = asked(__name__, __doc__, argv, seeds=10)
     lines = []
     with threadpool_limits(1):
         for name, n, d, k in CASES:

@@ -7,7 +7,6 @@ output.
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import importlib
 import io
@@ -22,6 +21,7 @@ import scipy.linalg
 from threadpoolctl import threadpool_limits
 
 from benchmarks import WHITE
+from benchmarks.options import asked
 from benchmarks.pairing import FIRST_SEED, Row, format_table, paired_ratio, save
 from outweigh import RobustSparseMean
 from outweigh.adversaries import ADVERSARIES
@@ -76,10 +76,14 @@ def _run(program: types.ModuleType, name: str, X: np.ndarray, k: int, eps: float
 
 def main(argv: list[str]) -> None:
     """Compare our baselines and our estimator with the authors' programs, sample by sample."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks authors", description=__doc__)
-    parser.add_argument("path", help="a checkout of the authors' Sparse-GD repository")
-    parser.add_argument("--seeds", type=int, default=10)
-    arguments = parser.parse_args(argv)
+    arguments = asked(
+        __name__,
+        __doc__,
+        argv,
+        "path",
+        path={"help": "a checkout of the authors' Sparse-GD repository"},
+        seeds=10,
+    )
     program = _program(arguments.path)
     rows: list[Row] = []
     for adversary, n, d, k in ROWS:

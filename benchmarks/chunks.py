@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import time
 from collections.abc import Callable
 from typing import Any
@@ -13,6 +12,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from benchmarks import WHITE
+from benchmarks.options import asked
 from benchmarks.pairing import FIRST_SEED
 from benchmarks.tables import show
 from outweigh import RobustMean, RobustSparseMean
@@ -129,9 +129,7 @@ def model(measured: dict[str, float], size: float) -> dict[str, float]:
 
 def main(argv: list[str]) -> None:
     """Measure, print and save."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks chunks", description=__doc__)
-    parser.add_argument("--repeats", type=int, default=3)
-    repeats = parser.parse_args(argv).repeats
+    repeats = asked(__name__, __doc__, argv, repeats=3).repeats
     with threadpool_limits(1):
         table = overhead(repeats)
         measured = constants(repeats)

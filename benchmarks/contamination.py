@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import argparse
-
 import numpy as np
 from threadpoolctl import threadpool_limits
 
 from benchmarks import WHITE
+from benchmarks.options import asked
 from benchmarks.tables import medians, seeds, show, timed
 from outweigh import ContaminationSearch, RobustSparseMean
 from outweigh.adversaries import make
@@ -42,9 +41,7 @@ def run_seed(name: str, eps: float, seed: int) -> dict[str, float]:
 
 def main(argv: list[str]) -> None:
     """Run the study and print its table."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks contamination", description=__doc__)
-    parser.add_argument("--seeds", type=int, default=5)
-    arguments = parser.parse_args(argv)
+    arguments = asked(__name__, __doc__, argv, seeds=5)
     lines = []
     with threadpool_limits(1):
         # The first fit pays for noise floors that later ones find in a cache.

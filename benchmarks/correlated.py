@@ -15,7 +15,6 @@ where the covariance is as wide as the table, they are plain.
 
 from __future__ import annotations
 
-import argparse
 import json
 import time
 from collections.abc import Callable
@@ -28,6 +27,7 @@ from scipy.special import log_ndtr
 from sklearn.covariance import MinCovDet
 from threadpoolctl import threadpool_limits
 
+from benchmarks.options import asked
 from benchmarks.pairing import RESULTS
 from benchmarks.tables import Line, medians, seeds, show
 from outweigh import RobustMean, RobustSparseMean
@@ -332,16 +332,16 @@ PARTS = {"tails": run_tails, "sparse": run_sparse, "wide": run_wide, "time": run
 
 def main(argv: list[str]) -> None:
     """Measure, print and save."""
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks correlated",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
     names = ["cells", *PARTS]
-    parser.add_argument("part", nargs="*", choices=[*names, []], help="all when none is given")
-    parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--columns", type=int, nargs="+", metavar="D", help="only these cells")
-    arguments = parser.parse_args(argv)
+    arguments = asked(
+        __name__,
+        __doc__,
+        argv,
+        "part",
+        part={"nargs": "*", "choices": [*names, []], "help": "all when none is given"},
+        seeds=3,
+        columns={"type": int, "nargs": "+", "metavar": "D", "help": "only these cells"},
+    )
     for part in arguments.part or names:
         if part == "cells":
             run_cells(arguments.seeds, arguments.columns)

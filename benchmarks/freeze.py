@@ -10,11 +10,11 @@ python -m benchmarks freeze compare FILE [--only PATTERN] [--rtol X]
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import fnmatch
 import json
 import math
+import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -28,6 +28,7 @@ import scipy.sparse as sp
 from threadpoolctl import threadpool_limits
 
 from benchmarks import WHITE
+from benchmarks.options import asked
 from benchmarks.tables import format_lines
 from outweigh import RobustMean, RobustPCA, RobustSparseMean, RobustSparsePCA
 from outweigh.adversaries import MEAN_ADVERSARIES, make
@@ -706,22 +707,23 @@ def summary(pairs: dict[str, tuple[Record, Record]]) -> str:
 
 def main(argv: list[str]) -> None:
     """Save the study, or compare it with one that was saved."""
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks freeze",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+    arguments = asked(
+        __name__,
+        __doc__,
+        argv,
+        "what",
+        "file",
+        what={"choices": ("save", "compare")},
+        file={"type": Path},
+        only={"metavar": "PATTERN", "help": "fits whose names contain it; * matches"},
+        rtol=(0.0, "smaller moves are not shown"),
     )
-    parser.add_argument("what", choices=("save", "compare"))
-    parser.add_argument("file", type=Path)
-    parser.add_argument("--only", metavar="PATTERN", help="fits whose names contain it; * matches")
-    parser.add_argument("--rtol", type=float, default=0.0, help="smaller moves are not shown")
-    arguments = parser.parse_args(argv)
     start = time.perf_counter()
     # Read first: a file that is missing should not cost the time of a study.
     before = read(arguments.file) if arguments.what == "compare" else {}
     after = run(arguments.only)
     if not after:
-        parser.error(f"--only {arguments.only!r} matches no fit")
+        sys.exit(f"--only {arguments.only!r} matches no fit")
     if arguments.what == "compare":
         print(compare(before, after, arguments.rtol))
         return

@@ -10,7 +10,6 @@ python -m benchmarks fuzz --cases 10000 [--first-seed S] [--jobs J]
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import io
 import pickle
@@ -33,6 +32,7 @@ import scipy.sparse as sp
 from sklearn.covariance import EmpiricalCovariance, LedoitWolf
 from threadpoolctl import threadpool_limits
 
+from benchmarks.options import asked
 from outweigh import (
     RobustMean,
     RobustPCA,
@@ -730,11 +730,7 @@ def run(seed: int) -> tuple[int, str, str]:
 
 
 def main(argv: list[str]) -> None:
-    parser = argparse.ArgumentParser(prog="benchmarks fuzz", description=__doc__)
-    parser.add_argument("--cases", type=int, default=1000)
-    parser.add_argument("--first-seed", type=int, default=0)
-    parser.add_argument("--jobs", type=int, default=1)
-    arguments = parser.parse_args(argv)
+    arguments = asked(__name__, __doc__, argv, cases=1000, first_seed=0, jobs=1)
     seeds = range(arguments.first_seed, arguments.first_seed + arguments.cases)
     started, outcomes, failures = time.monotonic(), Counter[str](), 0
     with contextlib.ExitStack() as stack:

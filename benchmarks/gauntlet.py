@@ -14,7 +14,6 @@ An answer is *off* where its error is more than twice the oracle's.
 
 from __future__ import annotations
 
-import argparse
 import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,6 +25,7 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks import pca
 from benchmarks.against_oracle import estimator, fitted, oracle_error
+from benchmarks.options import asked
 from benchmarks.tables import Line, format_number, seeds, show
 from outweigh.adversaries import ADVERSARIES, INLIERS, SPIKE_ADVERSARIES, Sample, make
 from outweigh.baselines import MEAN_BASELINES, PCA_BASELINES
@@ -268,11 +268,9 @@ def by(key: str, records: Sequence[Record], title: str | None = None) -> list[Li
 
 def main(argv: list[str]) -> None:
     """Run the gauntlet and print its tables."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks gauntlet", description=__doc__)
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--only", nargs="+", choices=[NOBODY, *ADVERSARIES], default=None)
-    arguments = parser.parse_args(argv)
+    arguments = asked(
+        __name__, __doc__, argv, seeds=3, only={"nargs": "+", "choices": [NOBODY, *ADVERSARIES]}
+    )
     names = arguments.only or [NOBODY, *ADVERSARIES]
     with threadpool_limits(1):
         records = run(names, arguments.seeds)

@@ -15,7 +15,6 @@ python -m benchmarks house [--files]
 
 from __future__ import annotations
 
-import argparse
 import ast
 import contextlib
 import importlib.util
@@ -29,6 +28,7 @@ from types import CodeType, FrameType
 from typing import Any
 
 import outweigh
+from benchmarks.options import asked
 from benchmarks.tables import FIRST_SEED, format_lines
 from outweigh import RobustMean, RobustPCA, RobustSparseMean, RobustSparsePCA
 from outweigh.adversaries import make
@@ -227,13 +227,7 @@ def is_number(value: ast.expr) -> bool:
 
 def main(argv: list[str]) -> None:
     """Print the tables."""
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks house",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("--files", action="store_true", help="also the lines of every file")
-    arguments = parser.parse_args(argv)
+    arguments = asked(__name__, __doc__, argv, files=(False, "also the lines of every file"))
     counts = {path: count_lines(text) for path, text in sources()}
     core = [switches(text) for path, text in sources() if room(path) not in AROUND_THE_CORE]
     parameters, fields = (sum(column) for column in zip(*core, strict=True))

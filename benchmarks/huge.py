@@ -6,7 +6,6 @@ takes as long as reading a fast disk. Resident memory is added up as in `benchma
 
 from __future__ import annotations
 
-import argparse
 import tempfile
 import time
 from typing import Any
@@ -17,6 +16,7 @@ from distributed import Client, LocalCluster
 
 from benchmarks import WHITE
 from benchmarks.larger import CONTAMINATION, watched_memory
+from benchmarks.options import asked
 from benchmarks.tables import FIRST_SEED, show
 from outweigh import RobustMean
 
@@ -97,13 +97,16 @@ def run(n: int, d: int, subsample: int, workers: int, limit: str) -> dict[str, A
 
 def main(argv: list[str]) -> None:
     """Run, print and save."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks huge", description=__doc__)
-    parser.add_argument("--rows", type=int, default=50_000_000)
-    parser.add_argument("--features", type=int, default=20)
-    parser.add_argument("--subsample", type=int, default=1_000_000)
-    parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--limit", default="1.5GB")
-    arguments = parser.parse_args(argv)
+    arguments = asked(
+        __name__,
+        __doc__,
+        argv,
+        rows=50_000_000,
+        features=20,
+        subsample=1_000_000,
+        workers=2,
+        limit="1.5GB",
+    )
     row = run(
         arguments.rows,
         arguments.features,

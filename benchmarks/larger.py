@@ -6,7 +6,6 @@ scheduler inside it, the workers and their nannies. The file is made a part at a
 
 from __future__ import annotations
 
-import argparse
 import tempfile
 import threading
 import time
@@ -20,6 +19,7 @@ import psutil
 from distributed import Client, LocalCluster
 
 from benchmarks import WHITE
+from benchmarks.options import asked
 from benchmarks.pairing import FIRST_SEED
 from benchmarks.tables import show
 from outweigh import RobustSparseMean
@@ -116,14 +116,17 @@ def run(n: int, d: int, k: int, workers: int, limit: str, folder: Path) -> dict[
 
 def main(argv: list[str]) -> None:
     """Run, print and save."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks larger", description=__doc__)
-    parser.add_argument("--rows", type=int, default=1_000_000)
-    parser.add_argument("--features", type=int, default=500)
-    parser.add_argument("--nonzero", type=int, default=10)
-    parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--limit", default="1.5GB")
-    parser.add_argument("--folder", help="where the data may be written; a temporary folder")
-    arguments = parser.parse_args(argv)
+    arguments = asked(
+        __name__,
+        __doc__,
+        argv,
+        rows=1_000_000,
+        features=500,
+        nonzero=10,
+        workers=2,
+        limit="1.5GB",
+        folder={"help": "where the data may be written; a temporary folder"},
+    )
     with tempfile.TemporaryDirectory(dir=arguments.folder) as folder:
         row = run(
             arguments.rows,

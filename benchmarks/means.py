@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -12,6 +11,7 @@ from joblib import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
 from benchmarks import WHITE
+from benchmarks.options import asked
 from benchmarks.pairing import FIRST_SEED, Row, format_table, paired_ratio, save
 from outweigh import RobustMean, RobustSparseMean
 from outweigh.adversaries import ADVERSARIES
@@ -163,14 +163,16 @@ def clean_rows(n_seeds: int) -> list[Row]:
 
 def main(argv: list[str]) -> None:
     """Run studies and print their tables."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks means", description=__doc__)
-    parser.add_argument("study", nargs="*", help="paper, attacks, auto, clean; all when none given")
-    parser.add_argument("--seeds", type=int, default=50)
-    parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument(
-        "--no-plain", action="store_true", help="leave out the plain algorithm, which takes minutes"
+    arguments = asked(
+        __name__,
+        __doc__,
+        argv,
+        "study",
+        study={"nargs": "*", "help": "paper, attacks, auto, clean; all when none given"},
+        seeds=50,
+        jobs=2,
+        no_plain=(False, "leave out the plain algorithm, which takes minutes"),
     )
-    arguments = parser.parse_args(argv)
     for study in arguments.study or [*STUDIES, "clean"]:
         rows: list[Row] = []
         if study == "clean":

@@ -14,7 +14,6 @@ interrupted goes on; another source or test file begins anew.
 
 from __future__ import annotations
 
-import argparse
 import ast
 import compileall
 import copy
@@ -31,6 +30,8 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+
+from benchmarks.options import asked
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "src"
@@ -188,12 +189,16 @@ def _run_tests(arguments: list[str]) -> None:
 
 
 def main(argv: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks mutants", description=__doc__)
-    parser.add_argument("module")
-    parser.add_argument("--sample", type=int, help="try so many, drawn at random")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--tests", type=Path, nargs="+", help="instead of the module's own")
-    arguments = parser.parse_args(argv)
+    arguments = asked(
+        __name__,
+        __doc__,
+        argv,
+        "module",
+        module={},
+        sample={"type": int, "help": "try so many, drawn at random"},
+        seed=0,
+        tests={"type": Path, "nargs": "+", "help": "instead of the module's own"},
+    )
     module = arguments.module.removesuffix(".py").replace(".", "/")
     tests = arguments.tests or own_tests(module)
     source = (SOURCE / "outweigh" / f"{module}.py").read_text()

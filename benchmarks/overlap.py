@@ -17,8 +17,8 @@ earlier file of the same kind beside it.
 
 from __future__ import annotations
 
-import argparse
 import json
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from hashlib import sha256
@@ -32,6 +32,7 @@ import outweigh
 from benchmarks.against_oracle import DECLARED, estimator, measure
 from benchmarks.attacked import ATTACKS, LAWS, Scene
 from benchmarks.grid import SIZES, Case, cases
+from benchmarks.options import asked
 from benchmarks.pairing import FIRST_SEED, RESULTS
 from benchmarks.tables import Line, format_lines, format_number, show
 from outweigh.adversaries import Sample, make
@@ -319,19 +320,20 @@ def report_grid(records: Sequence[Record], name: str) -> None:
 
 def main(argv: list[str]) -> None:
     """Run the parts asked for, both where none is."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks overlap", description=__doc__)
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.add_argument("part", nargs="*", help="cases, grid; both when none is given")
-    parser.add_argument("--seeds", type=int, default=5, help="of each named case")
-    parser.add_argument("--fresh", action="store_true", help="fit the whole grid again")
-    parser.add_argument("--before", type=Path, help="an earlier file of the grid to compare with")
-    parser.add_argument(
-        "--defaults", action="store_true", help="declare nothing: scale, covariance as they are"
+    arguments = asked(
+        __name__,
+        __doc__,
+        argv,
+        "part",
+        part={"nargs": "*", "help": "cases, grid; both when none is given"},
+        seeds=(5, "of each named case"),
+        fresh=(False, "fit the whole grid again"),
+        before={"type": Path, "help": "an earlier file of the grid to compare with"},
+        defaults=(False, "declare nothing: scale, covariance as they are"),
     )
-    arguments = parser.parse_args(argv)
     parts = arguments.part or ["cases", "grid"]
     if unknown := set(parts) - {"cases", "grid"}:
-        parser.error(f"unknown part {', '.join(sorted(unknown))}; choose from cases, grid")
+        sys.exit(f"unknown part {', '.join(sorted(unknown))}; choose from cases, grid")
     options = {} if arguments.defaults else DECLARED
     ending = "-defaults" if arguments.defaults else ""
     # Read first: it may be the very file that this run writes.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 from collections.abc import Callable
 from functools import partial
@@ -13,6 +12,7 @@ import dask.array as da
 import numpy as np
 
 from benchmarks import WHITE
+from benchmarks.options import asked
 from benchmarks.pairing import RESULTS
 from benchmarks.tables import FIRST_SEED, Line, show
 from outweigh import RobustMean, RobustPCA, RobustSparseMean, RobustSparsePCA
@@ -97,10 +97,14 @@ def cases() -> dict[str, Callable[[], Line]]:
 
 def main(argv: list[str]) -> None:
     """Count, print and save; lines that are not asked for stay as they are."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks passes", description=__doc__)
     known = cases()
-    parser.add_argument("fit", nargs="*", help="lines of the table; all when none given")
-    wanted = parser.parse_args(argv).fit or list(known)
+    wanted = asked(
+        __name__,
+        __doc__,
+        argv,
+        "fit",
+        fit={"nargs": "*", "help": "lines of the table; all when none given"},
+    ).fit or list(known)
     path = RESULTS / "passes.json"
     saved = json.loads(path.read_text()) if path.exists() else []
     lines = {row["fit"]: row for row in saved}

@@ -5,13 +5,13 @@ python -m benchmarks pca [--study NAME ...] [--seeds N] [--peer-seeds N]
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from benchmarks.options import asked
 from benchmarks.pairing import Row, format_table, paired_ratio, save
 from outweigh.adversaries import (
     Sample,
@@ -199,11 +199,14 @@ STUDIES = {"rows": rows, "attacks": attacks, "dense": dense, "several": several}
 
 def main(argv: list[str]) -> None:
     """Run the studies and print their tables."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks pca", description=__doc__)
-    parser.add_argument("--study", nargs="*", choices=list(STUDIES), default=None)
-    parser.add_argument("--seeds", type=int, default=50)
-    parser.add_argument("--peer-seeds", type=int, default=50)
-    arguments = parser.parse_args(argv)
+    arguments = asked(
+        __name__,
+        __doc__,
+        argv,
+        study={"nargs": "*", "choices": list(STUDIES)},
+        seeds=50,
+        peer_seeds=50,
+    )
     with threadpool_limits(1):
         for name in arguments.study or STUDIES:
             found: list[Row] = []

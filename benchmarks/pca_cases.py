@@ -10,7 +10,6 @@ and largest). Fits that raise are counted.
 
 from __future__ import annotations
 
-import argparse
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from scipy.linalg import toeplitz
 from sklearn.decomposition import PCA
 from threadpoolctl import threadpool_limits
 
+from benchmarks.options import asked
 from benchmarks.pairing import FIRST_SEED
 from benchmarks.pca_real import mixtures
 from benchmarks.tables import show
@@ -284,11 +284,14 @@ def real() -> list[dict[str, object]]:
 
 def main(argv: list[str]) -> None:
     """Run the cases and print their table."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks pca_cases", description=__doc__)
-    parser.add_argument("--group", nargs="*", choices=[*GROUPS, "real"], default=None)
-    parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--first", type=int, default=FIRST_SEED)
-    arguments = parser.parse_args(argv)
+    arguments = asked(
+        __name__,
+        __doc__,
+        argv,
+        group={"nargs": "*", "choices": [*GROUPS, "real"]},
+        seeds=5,
+        first=FIRST_SEED,
+    )
     seeds = range(arguments.first, arguments.first + arguments.seeds)
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -15,7 +15,6 @@ after a change of the library only what the library answers is measured again.
 
 from __future__ import annotations
 
-import argparse
 import importlib.util
 import json
 import time
@@ -29,6 +28,7 @@ from scipy.linalg import sqrtm, toeplitz
 from sklearn.covariance import MinCovDet
 from threadpoolctl import threadpool_limits
 
+from benchmarks.options import asked
 from benchmarks.overlap import fingerprint, read
 from benchmarks.pairing import RESULTS
 from benchmarks.pca_cases import sine
@@ -335,11 +335,13 @@ def by_attack(records: Sequence[dict[str, Any]]) -> list[dict[str, str | float]]
 
 def main(argv: list[str]) -> None:
     """Run the grid and print its tables."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks pca_grid", description=__doc__)
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.add_argument("--every", type=int, default=1, help="take every so manieth case")
-    parser.add_argument("--fresh", action="store_true", help="forget what was measured before")
-    arguments = parser.parse_args(argv)
+    arguments = asked(
+        __name__,
+        __doc__,
+        argv,
+        every=(1, "take every so manieth case"),
+        fresh=(False, "forget what was measured before"),
+    )
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         records = run(range(0, N_CASES, arguments.every), arguments.fresh)

@@ -5,7 +5,6 @@ python -m benchmarks.pca_real [--pairs N]
 
 from __future__ import annotations
 
-import argparse
 import warnings
 from collections.abc import Iterator
 
@@ -17,6 +16,7 @@ from sklearn.ensemble import IsolationForest
 from sklearn.neighbors import LocalOutlierFactor
 from threadpoolctl import threadpool_limits
 
+from benchmarks.options import asked
 from benchmarks.tables import show
 from outweigh.estimators.pca import RobustPCA
 from outweigh.fit.distances import distances_for
@@ -67,9 +67,9 @@ def scores(X: np.ndarray, eps: float) -> Iterator[tuple[str, np.ndarray]]:
 
 def main(argv: list[str]) -> None:
     """Run the study and print its table."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.pca_real", description=__doc__)
-    parser.add_argument("--pairs", type=int, default=None, help="take every so manieth mixture")
-    arguments = parser.parse_args(argv)
+    arguments = asked(
+        __name__, __doc__, argv, pairs={"type": int, "help": "take every so manieth mixture"}
+    )
     found: dict[tuple[str, str], list[float]] = {}
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import argparse
-
 import numpy as np
 from threadpoolctl import threadpool_limits
 
 from benchmarks import WHITE
+from benchmarks.options import asked
 from benchmarks.tables import medians, seeds, show
 from outweigh import RobustSparseMean
 from outweigh.adversaries import make
@@ -44,9 +43,7 @@ def run_seed(name: str, seed: int) -> dict[str, float]:
 
 def main(argv: list[str]) -> None:
     """Run the study and print its table."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks peers", description=__doc__)
-    parser.add_argument("--seeds", type=int, default=10)
-    arguments = parser.parse_args(argv)
+    arguments = asked(__name__, __doc__, argv, seeds=10)
     with threadpool_limits(1):
         found = {
             name: medians([run_seed(name, seed) for seed in seeds(arguments.seeds)])

@@ -12,7 +12,6 @@ real-rrcov.json. Tables and picture are written only by a run of everything.
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import fnmatch
 import json
@@ -29,6 +28,7 @@ import numpy as np
 from sklearn.metrics import f1_score, roc_auc_score
 from threadpoolctl import threadpool_limits
 
+from benchmarks.options import asked
 from benchmarks.pairing import RESULTS
 from benchmarks.real_cases import Case, cases
 from benchmarks.real_peers import ESTIMATORS, YARDSTICK, Found
@@ -174,21 +174,16 @@ def run(selected: Sequence[Case], names: Sequence[str], runs: Runs, keep: Any) -
 
 def main(argv: list[str]) -> None:
     """Run the study, print its tables, and write them if it was run whole."""
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks real",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+    arguments = asked(
+        __name__,
+        __doc__,
+        argv,
+        quick=(False, "a few tables; nothing is kept"),
+        half={"choices": ("chosen", "apart"), "help": "only this half of the tables"},
+        only={"metavar": "PATTERN", "help": "samples whose name matches, such as *iris*"},
+        estimators={"nargs": "+", "metavar": "NAME", "help": "those with this in their name"},
+        again=(False, "measure also what is kept"),
     )
-    parser.add_argument("--quick", action="store_true", help="a few tables; nothing is kept")
-    parser.add_argument("--half", choices=("chosen", "apart"), help="only this half of the tables")
-    parser.add_argument(
-        "--only", metavar="PATTERN", help="samples whose name matches, such as *iris*"
-    )
-    parser.add_argument(
-        "--estimators", nargs="+", metavar="NAME", help="those with this in their name"
-    )
-    parser.add_argument("--again", action="store_true", help="measure also what is kept")
-    arguments = parser.parse_args(argv)
     tables = collect()
     everything = list(cases(tables))
     fingerprints = {case.key: case.fingerprint() for case in everything}

@@ -12,7 +12,6 @@ every fit and goes on from there, as long as the library is the same; --fresh be
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import json
 import time
@@ -29,6 +28,7 @@ from threadpoolctl import threadpool_limits
 import outweigh
 from benchmarks import WHITE
 from benchmarks.correlated import Ellipsoid, attacked
+from benchmarks.options import asked
 from benchmarks.pairing import RESULTS
 from benchmarks.tables import Line, show
 from outweigh import RobustMean, RobustPCA, RobustSparseMean, RobustSparsePCA
@@ -179,11 +179,14 @@ def stored() -> dict[tuple[str, str, int], Line]:
 
 def main(argv: list[str]) -> None:
     """Run what is missing, and print by how much each rule moves what."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks rules", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="one size, four seeds")
-    parser.add_argument("--only", nargs="*", help="fields of Tuning; all by default")
-    parser.add_argument("--fresh", action="store_true", help="forget what earlier runs found")
-    arguments = parser.parse_args(argv)
+    arguments = asked(
+        __name__,
+        __doc__,
+        argv,
+        quick=(False, "one size, four seeds"),
+        only={"nargs": "*", "help": "fields of Tuning; all by default"},
+        fresh=(False, "forget what earlier runs found"),
+    )
     if arguments.fresh:
         STORE.unlink(missing_ok=True)
     variants = {"as it is": TUNING} | {

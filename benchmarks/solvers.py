@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 from dataclasses import replace
 from typing import Any
 
@@ -10,6 +9,7 @@ from sklearn.base import clone
 from threadpoolctl import threadpool_limits
 
 from benchmarks import WHITE
+from benchmarks.options import asked
 from benchmarks.tables import medians, seeds, show, timed
 from outweigh import RobustMean, RobustSparseMean
 from outweigh.adversaries import make
@@ -66,9 +66,7 @@ def run_seed(setting: str, name: str, seed: int) -> dict[str, dict[str, float]]:
 
 def main(argv: list[str]) -> None:
     """Run the study and print its table."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks solvers", description=__doc__)
-    parser.add_argument("--seeds", type=int, default=5)
-    arguments = parser.parse_args(argv)
+    arguments = asked(__name__, __doc__, argv, seeds=5)
     count = arguments.seeds
     lines = []
     with threadpool_limits(1):

@@ -10,7 +10,6 @@ authors where these are not given.
 
 from __future__ import annotations
 
-import argparse
 import json
 import subprocess
 import sys
@@ -25,6 +24,7 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks import WHITE
 from benchmarks.authors import load_authors
+from benchmarks.options import asked
 from benchmarks.pairing import FIRST_SEED, RESULTS, best_of
 from benchmarks.tables import format_lines
 from outweigh import RobustMean, RobustPCA, RobustSparseMean, RobustSparsePCA
@@ -232,17 +232,17 @@ def fixed_costs(repeats: int) -> list[dict[str, Any]]:
 
 def main(argv: list[str]) -> None:
     """Time the cases, print their ratios and save them."""
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks speed",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
     names = ", ".join(case.name for case in CASES)
     known = f"any of {names}, growth, fixed; all when none given"
-    parser.add_argument("case", nargs="*", help=known)
-    parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--authors", help="path to a checkout of the authors' Sparse-GD repository")
-    arguments = parser.parse_args(argv)
+    arguments = asked(
+        __name__,
+        __doc__,
+        argv,
+        "case",
+        case={"nargs": "*", "help": known},
+        repeats=3,
+        authors={"help": "path to a checkout of the authors' Sparse-GD repository"},
+    )
     authors = load_authors(arguments.authors) if arguments.authors else {}
     wanted = arguments.case or [*(case.name for case in CASES), "growth", "fixed"]
     began = time.perf_counter()

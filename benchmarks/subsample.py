@@ -8,12 +8,12 @@ mean of the sample alone.
 
 from __future__ import annotations
 
-import argparse
 from typing import Any
 
 import numpy as np
 
 from benchmarks import WHITE
+from benchmarks.options import asked
 from benchmarks.tables import Line, medians, seeds, show
 from outweigh import RobustMean, RobustSparseMean
 from outweigh.adversaries import make
@@ -56,9 +56,7 @@ def one(attack: str, share: float, sparse: bool, seed: int) -> dict[str, float]:
 
 def main(argv: list[str]) -> None:
     """Measure, print and save."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks subsample", description=__doc__)
-    parser.add_argument("--seeds", type=int, default=20)
-    count = parser.parse_args(argv).seeds
+    count = asked(__name__, __doc__, argv, seeds=20).seeds
     cases = [(f"mean, {attack}", attack, SHARE, False) for attack in DENSE]
     # No row is wrong, and a tenth is said to be.
     cases += [("mean, clean rows", "tight_cluster", 0.0, False)]

@@ -10,7 +10,7 @@ import pytest
 from outweigh.adversaries import wrong_support
 from outweigh.baselines import EmpiricalMean, GradientDescentMean, OracleMean, SdpMean
 from outweigh.baselines.sdp import _sparse_variance_program
-from outweigh.baselines.weight_descent import descend
+from outweigh.baselines.weights import descend
 from outweigh.optimise.capped_simplex import CappedSimplex
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from outweigh import RobustMean
 from outweigh.estimators.pca import RobustPCA
-from outweigh.files import named_frame
+from outweigh.files.frames import named_frame
 from outweigh.report import Fitted, build_fit_report
 from tests.browser.test_report_in_a_browser import open_in_browser, pytestmark
 

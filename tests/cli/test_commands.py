@@ -148,7 +148,7 @@ def test_a_store_from_another_version_is_refused_and_left_alone(
     for command in ("reproduce", "plot"):
         assert main([command, "small.toml", "--out", "out"]) == 2
         line = one_error_line(capsys)
-        assert "out/records.jsonl: is from schema 0, this is schema 1" in line
+        assert "out/records.jsonl: is from schema 0, this is schema 2" in line
     assert store.read_bytes() == before
     assert [path.name for path in Path("out").iterdir()] == ["records.jsonl"]
 

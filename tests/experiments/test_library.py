@@ -63,7 +63,6 @@ def test_only_the_oracles_are_told_the_truth() -> None:
         ("n_features = 6", "n_feature = 6", "fixed.n_feature", "'n_feature'", "n_features"),
         ("[axes]\nlog_x", "[axes]\nlog", "axes.log", "'log'", "log_x"),
         ("[quick]\nvalues", "[quick]\ngrid", "quick.grid", "'grid'", "values"),
-        ('"A small one"', '"x"\nmetric = "l1"', "metric", "'l1'", "l2"),
         ("[fixed]", "[options]\nbiass = 1.0\n[fixed]", "options.biass", "'biass'", "bias"),
     ],
 )
@@ -102,7 +101,6 @@ def test_an_unknown_name_is_answered_with_file_key_value_and_choices(
         ("log_x = true", "log_x = 1", "axes.log_x: must be true or false, got 1"),
         ('"A small one"', "3", "title: must be a string, got 3"),
         ('"A small one"', '"x"\nname = "../x"', "name: must be letters, digits"),
-        ('"A small one"', '"x"\nmetric = "projector"', "metric: 'projector' is not for mean"),
         ('"A small one"', '"x', "not valid TOML"),
         ("[fixed]", "[options]\nbias = 1.0\n[fixed]\nn_samples = 3", "fixed.n_samples: is also"),
         ('["oracle", "median", "empirical"]', '["oracle", "oracle"]', "algorithms: must not hold"),

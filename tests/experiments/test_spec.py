@@ -38,7 +38,6 @@ def test_seeds_do_not_depend_on_which_algorithms_and_points_there_are(small: Exp
         {"seed": 1},
         {"options": {"bias": 1.0}},
         {"fixed": {"n_features": 6, "n_nonzero": 2, "contamination": 0.2}},
-        {"metric": "largest_entry"},
     ],
 )
 def test_whatever_changes_a_result_changes_every_key(
@@ -50,7 +49,7 @@ def test_whatever_changes_a_result_changes_every_key(
 
 def test_seeds_are_the_same_on_every_machine() -> None:
     run = next(load_builtin("constant-bias-n").runs())
-    assert (run.seed, run.key) == (3674381294, "5ab343e1fadca0f8fe6c")
+    assert (run.seed, run.key) == (3674381294, "e2e6fe599e5a125f3532")
 
 
 @pytest.mark.parametrize("name", builtin_names())

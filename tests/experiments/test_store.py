@@ -21,10 +21,10 @@ def filled(path: Path, keys: str = "abc") -> Store:
 
 def test_what_was_appended_is_read_back(tmp_path: Path) -> None:
     filled(tmp_path / "new" / "r.jsonl")
-    again = Store(tmp_path / "new" / "r.jsonl", "1.0")
-    assert [record["key"] for record in again] == ["a", "b", "c"]
-    assert again.get("b") == {"key": "b", "value": 98}
-    assert again.get("d") is None
+    again = Store(tmp_path / "new" / "r.jsonl", "1.0").records
+    assert [record["key"] for record in again.values()] == ["a", "b", "c"]
+    assert again["b"] == {"key": "b", "value": 98}
+    assert "d" not in again
 
 
 def test_a_record_is_on_disk_before_append_returns(tmp_path: Path) -> None:
@@ -41,7 +41,7 @@ def test_a_last_line_torn_anywhere_is_recovered_and_nothing_else_is_lost(tmp_pat
     start = whole[:-1].rfind(b"\n") + 1
     for end in range(start, len(whole)):
         path.write_bytes(whole[:end])
-        assert [r["key"] for r in Store(path, "1.0")] == ["a", "b"]
+        assert [r["key"] for r in Store(path, "1.0").records.values()] == ["a", "b"]
         assert path.read_bytes() == whole[:end], "reading must not write"
         with Store(path, "1.0") as store:
             store.append({"key": "c", "value": 99})
@@ -107,7 +107,7 @@ def test_a_writer_sees_what_another_wrote_since_it_was_made(tmp_path: Path) -> N
     early = Store(path, "1.0")
     filled(path)
     with early:
-        assert len(early) == 3
+        assert len(early.records) == 3
 
 
 def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
@@ -129,14 +129,14 @@ def test_a_full_disk_is_named_and_earlier_records_are_safe(
         patch.setattr("os.fsync", full)
         with pytest.raises(ExperimentError, match=r"r\.jsonl: cannot be written: No space left"):
             store.append({"key": "d"})
-        assert store.get("d") is None
-    assert {"a", "b", "c"} <= {record["key"] for record in Store(path, "1.0")}
+        assert "d" not in store.records
+    assert {"a", "b", "c"} <= {record["key"] for record in Store(path, "1.0").records.values()}
 
 
 def test_a_record_without_a_finite_number_is_not_stored(tmp_path: Path) -> None:
     with Store(tmp_path / "r.jsonl", "1.0") as store, pytest.raises(ValueError, match="float"):
         store.append({"key": "a", "error": float("nan")})
-    assert len(Store(tmp_path / "r.jsonl", "1.0")) == 0
+    assert not Store(tmp_path / "r.jsonl", "1.0").records
 
 
 def test_writing_to_a_store_that_is_not_open_is_an_error(tmp_path: Path) -> None:

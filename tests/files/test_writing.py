@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from outweigh import RobustMean, load_model, save_model
-from outweigh.files import check_target, write_file
+from outweigh.files.writing import check_target, write_file
 
 
 @pytest.fixture

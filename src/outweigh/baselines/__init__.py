@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from outweigh.baselines.agnostic import AgnosticMean
 from outweigh.baselines.base import ComponentsBaseline, MeanBaseline
 from outweigh.baselines.directions import SphericalPCA, TylerPCA
 from outweigh.baselines.filters import FilterMean, FilterSparseMean
@@ -25,45 +24,16 @@ from outweigh.baselines.means import (
 )
 from outweigh.baselines.pca import EmpiricalPCA, EmpiricalSparsePCA, OraclePCA
 from outweigh.baselines.pca_filters import FilterPCA, FilterSparsePCA
-from outweigh.baselines.pruning import MinCovDetMean, NaivePruning, RansacMean
+from outweigh.baselines.pruning import AgnosticMean, MinCovDetMean, NaivePruning, RansacMean
 from outweigh.baselines.sdp import SdpMean
-from outweigh.baselines.spectral_weights import (
+from outweigh.baselines.weights import (
     GradientDescentMean,
     MultiplicativeWeightsMean,
     QuantumEntropyMean,
 )
 
-MEAN_BASELINES: Mapping[str, type[MeanBaseline]] = MappingProxyType(
-    {
-        "oracle": OracleMean,
-        "empirical": EmpiricalMean,
-        "median": CoordinatewiseMedian,
-        "trimmed": TrimmedMean,
-        "geometric_median": GeometricMedian,
-        "naive_pruning": NaivePruning,
-        "ransac": RansacMean,
-        "filter_sparse": FilterSparseMean,
-        "filter": FilterMean,
-        "trimmed_thresholding": IterativeTrimmedHardThresholding,
-        "sdp": SdpMean,
-        "gradient_descent": GradientDescentMean,
-        "multiplicative_weights": MultiplicativeWeightsMean,
-        "min_cov_det": MinCovDetMean,
-        "quantum_entropy": QuantumEntropyMean,
-        "agnostic": AgnosticMean,
-    }
-)
-PCA_BASELINES: Mapping[str, type[ComponentsBaseline]] = MappingProxyType(
-    {
-        "oracle": OraclePCA,
-        "empirical": EmpiricalPCA,
-        "empirical_sparse": EmpiricalSparsePCA,
-        "filter": FilterPCA,
-        "filter_sparse": FilterSparsePCA,
-        "spherical": SphericalPCA,
-        "tyler": TylerPCA,
-    }
-)
+MEAN_BASELINES: Mapping[str, type[MeanBaseline]] = MappingProxyType(MeanBaseline.named)
+PCA_BASELINES: Mapping[str, type[ComponentsBaseline]] = MappingProxyType(ComponentsBaseline.named)
 
 __all__ = [
     "MEAN_BASELINES",

@@ -77,21 +77,29 @@ class Baseline(BaseEstimator):
         The tau of :class:`~outweigh.baselines.NaivePruning`, and of what else is judged by tails.
     false_discovery_rate : float, default=0.1
         Share of genuine rows tolerated among the dropped.
+    max_iter : int, default=100
+        Largest number of rounds.
 
     Attributes
     ----------
     inliers_ : ndarray of bool, shape (n_samples,)
         The rows that were kept.
     weights_ : ndarray of shape (n_samples,)
+    n_iter_ : int
+        Number of rounds.
     """
 
     n_nonzero: int | None
+    # Those of the kind that have a name, by it.
+    named: ClassVar[dict[str, type[Any]]]
     # How many rows of X are needed at least.
     _min_samples: ClassVar[int] = 1
 
-    def __init_subclass__(cls) -> None:
+    def __init_subclass__(cls, name: str = "") -> None:
         super().__init_subclass__()
         dataclass(eq=False, repr=False)(documented(cls))
+        if name:
+            cls.named[name] = cls
 
     def fit(self, X: ArrayLike, y: object = None) -> Self:
         """Estimate from the rows of ``X``.
@@ -185,6 +193,7 @@ class MeanBaseline(Baseline):
     """
 
     n_nonzero: int | None = None
+    named: ClassVar[dict[str, type[Any]]] = {}
 
     def _named(self, estimate: Array, n_nonzero: int) -> dict[str, Any]:
         support = top_k_indices(estimate, n_nonzero)
@@ -217,6 +226,7 @@ class ComponentsBaseline(Baseline):
         What was subtracted from the rows.
     """
 
+    named: ClassVar[dict[str, type[Any]]] = {}
     _min_samples = 2  # one row has no variance
 
     def _named(self, estimate: Array, n_nonzero: int) -> dict[str, Any]:

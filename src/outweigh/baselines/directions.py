@@ -14,7 +14,7 @@ from outweigh.protocols import Array
 _LEAST_SHRINKAGE = 1e-6
 
 
-class SphericalPCA(ComponentsBaseline):
+class SphericalPCA(ComponentsBaseline, name="spherical"):
     """Spherical components: those of the rows projected to the unit sphere.
 
     The eigenvectors of the average of u u' with ``u = (x - m) / |x - m|``, m the geometric
@@ -55,7 +55,7 @@ class SphericalPCA(ComponentsBaseline):
         return Found(leading_directions(U.T @ U / len(X), self.n_components, n_nonzero), centre)
 
 
-class TylerPCA(ComponentsBaseline):
+class TylerPCA(ComponentsBaseline, name="tyler"):
     """The components of Tyler's shape matrix.
 
     The shape V, of trace d, solves ``V = (1 - r) d / n sum x x' / (x' V^-1 x) + r I`` with the rows

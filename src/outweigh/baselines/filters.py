@@ -15,7 +15,7 @@ from outweigh.norms.entrywise import top_k_indices
 from outweigh.protocols import Array, Indices
 
 
-class FilterSparseMean(CentredMean):
+class FilterSparseMean(CentredMean, name="filter_sparse"):
     """The iterative filter for sparse means, "RME_sp".
 
     After naive pruning, let M be the covariance of the rows left, less the identity, on its k
@@ -44,8 +44,7 @@ class FilterSparseMean(CentredMean):
     ----------
     {{location_ ... support_}}
     {{inliers_}}
-    n_iter_ : int
-        Number of rounds.
+    {{n_iter_}}
 
     Notes
     -----
@@ -99,7 +98,7 @@ class FilterSparseMean(CentredMean):
         return Found(rows.mean, inliers=rows.mask(), n_iter=n_iter)
 
 
-class FilterMean(CentredMean):
+class FilterMean(CentredMean, name="filter"):
     """The dense iterative filter: drop rows far along the top eigenvector of the covariance.
 
     While the top eigenvalue is above 1 + eps ln(1/eps), rows that are further from the median
@@ -121,8 +120,7 @@ class FilterMean(CentredMean):
     ----------
     {{location_ ... support_}}
     {{inliers_}}
-    n_iter_ : int
-        Number of rounds.
+    {{n_iter_}}
 
     References
     ----------

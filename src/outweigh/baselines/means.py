@@ -9,34 +9,7 @@ from outweigh.norms.entrywise import hard_threshold
 from outweigh.protocols import Array
 
 
-class OracleMean(Oracle, MeanBaseline):
-    """The mean of the genuine rows, for whoever knows which they are.
-
-    The yardstick: no estimator that does not know them can be expected to be better.
-
-    Assumptions: the truth is known. Cost: O(n d).
-
-    Parameters
-    ----------
-    {{n_nonzero}}
-
-    Attributes
-    ----------
-    {{location_ ... support_}}
-    inliers_ : ndarray of bool, shape (n_samples,)
-
-    Examples
-    --------
-    >>> X = [[0.0, 1.0], [0.0, 3.0], [90.0, 90.0]]
-    >>> OracleMean().fit(X, inliers=[True, True, False]).location_
-    array([0., 2.])
-    """
-
-    def _find(self, X: Array, n_nonzero: int) -> Found:
-        return Found(X.mean(axis=0))
-
-
-class EmpiricalMean(MeanBaseline):
+class EmpiricalMean(MeanBaseline, name="empirical"):
     """The plain mean of all rows.
 
     Assumptions: no outliers; one far row moves it anywhere. Cost: O(n d).
@@ -59,7 +32,31 @@ class EmpiricalMean(MeanBaseline):
         return Found(X.mean(axis=0))
 
 
-class CoordinatewiseMedian(MeanBaseline):
+class OracleMean(Oracle, EmpiricalMean, name="oracle"):
+    """The mean of the genuine rows, for whoever knows which they are.
+
+    The yardstick: no estimator that does not know them can be expected to be better.
+
+    Assumptions: the truth is known. Cost: O(n d).
+
+    Parameters
+    ----------
+    {{n_nonzero}}
+
+    Attributes
+    ----------
+    {{location_ ... support_}}
+    inliers_ : ndarray of bool, shape (n_samples,)
+
+    Examples
+    --------
+    >>> X = [[0.0, 1.0], [0.0, 3.0], [90.0, 90.0]]
+    >>> OracleMean().fit(X, inliers=[True, True, False]).location_
+    array([0., 2.])
+    """
+
+
+class CoordinatewiseMedian(MeanBaseline, name="median"):
     """The median of each feature.
 
     Assumptions: symmetric noise, for the median to be the mean. Its error is of the order
@@ -83,7 +80,7 @@ class CoordinatewiseMedian(MeanBaseline):
         return Found(np.median(X, axis=0))
 
 
-class TrimmedMean(MeanBaseline):
+class TrimmedMean(MeanBaseline, name="trimmed"):
     """The mean of each feature without its smallest and its largest values.
 
     Assumptions: symmetric noise, and a bound on the contamination. Its error is of the order
@@ -111,7 +108,7 @@ class TrimmedMean(MeanBaseline):
         return Found(trimmed_mean(X, self.contamination))
 
 
-class GeometricMedian(MeanBaseline):
+class GeometricMedian(MeanBaseline, name="geometric_median"):
     """The point with the smallest sum of distances to the rows, by Weiszfeld's iteration.
 
     Assumptions: none on the scale; half of the rows must be genuine. Its error is of the order
@@ -167,7 +164,7 @@ class GeometricMedian(MeanBaseline):
         return Found(centre, n_iter=n_iter)
 
 
-class IterativeTrimmedHardThresholding(MeanBaseline):
+class IterativeTrimmedHardThresholding(MeanBaseline, name="trimmed_thresholding"):
     """Gradient steps on the squared loss, each gradient a trimmed mean, each iterate truncated.
 
     From b = 0 the iteration is b <- the k largest entries of b - step * trim_i(b - x_i), with

@@ -11,7 +11,7 @@ from outweigh.norms.entrywise import hard_threshold
 from outweigh.protocols import Array
 
 
-class OraclePCA(Oracle, ComponentsBaseline):
+class OraclePCA(Oracle, ComponentsBaseline, name="oracle"):
     """The components of the genuine rows, for whoever knows which they are.
 
     With ``n_nonzero`` the components are sparse: truncated power iteration from several starts,
@@ -47,7 +47,7 @@ class OraclePCA(Oracle, ComponentsBaseline):
         return Found(leading_directions(Z.T @ Z / len(Z), self.n_components, n_nonzero), centre)
 
 
-class EmpiricalPCA(ComponentsBaseline):
+class EmpiricalPCA(ComponentsBaseline, name="empirical"):
     """scikit-learn's PCA of all rows, cut to its largest entries if asked.
 
     Assumptions: no outliers. Cost: O(n d min(n, d)).
@@ -79,7 +79,7 @@ class EmpiricalPCA(ComponentsBaseline):
         return Found(rows, pca.mean_)
 
 
-class EmpiricalSparsePCA(ComponentsBaseline):
+class EmpiricalSparsePCA(ComponentsBaseline, name="empirical_sparse"):
     """scikit-learn's SparsePCA of all rows, cut to its largest entries if asked.
 
     Assumptions: no outliers. Cost: an alternation of lasso problems, far more than the others;

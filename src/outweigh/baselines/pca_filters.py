@@ -16,7 +16,7 @@ from outweigh.protocols import Array, Indices
 _QUARTILE_RANGE = 1.3489795003921634
 
 
-class FilterSparsePCA(ComponentsBaseline):
+class FilterSparsePCA(ComponentsBaseline, name="filter_sparse"):
     """The iterative filter for one sparse component, "RSPCA".
 
     A row x is seen through the k^2 products x_i x_j whose averages over the rows exceed those of
@@ -133,7 +133,7 @@ class FilterSparsePCA(ComponentsBaseline):
         return top_eigenpair(restricted)[1], n_iter
 
 
-class FilterPCA(ComponentsBaseline):
+class FilterPCA(ComponentsBaseline, name="filter"):
     """The dense filter for one component: drop rows far along the top eigenvector.
 
     Rows that are further from the median along the top eigenvector of the covariance than a

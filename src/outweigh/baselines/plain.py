@@ -18,8 +18,6 @@ from outweigh.norms.entrywise import hard_threshold
 from outweigh.research.algorithms import fit_paper
 from outweigh.samples import ArrayRows
 
-__all__ = ["SparseComponentsDescent", "SparseGradientDescent"]
-
 
 @dataclass(eq=False, repr=False)
 class _PaperDescent(BaseEstimator):

@@ -1,4 +1,4 @@
-"""Means of the rows that look genuine: near the median, near a random half, or compact."""
+"""Means of the rows that look genuine: near a median, near a random half, or compact."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from outweigh.baselines.base import CentredMean, Found, MeanBaseline
 from outweigh.protocols import Array
 
 
-class NaivePruning(MeanBaseline):
+class NaivePruning(MeanBaseline, name="naive_pruning"):
     """The mean of the rows that are close to the median in every feature ("NP").
 
     A row is dropped when some feature is sqrt(2 ln(n d / tau)) or more from that feature's
@@ -44,7 +44,7 @@ class NaivePruning(MeanBaseline):
         return Found(X[kept].mean(axis=0), inliers=kept)
 
 
-class RansacMean(CentredMean):
+class RansacMean(CentredMean, name="ransac"):
     """The mean of the random half of the rows that most rows are near to.
 
     After naive pruning the means of ``n_trials - 1`` random halves and the mean of all rows
@@ -98,7 +98,7 @@ class RansacMean(CentredMean):
         return Found(centres[best], inliers=inliers)
 
 
-class MinCovDetMean(MeanBaseline):
+class MinCovDetMean(MeanBaseline, name="min_cov_det"):
     """scikit-learn's MinCovDet: the mean of the half of the rows of smallest covariance.
 
     Found by FastMCD and reweighted once. Assumptions: elliptical rows; n_samples well above
@@ -141,6 +141,47 @@ class MinCovDetMean(MeanBaseline):
         return Found(mcd.location_, inliers=mcd.support_)
 
 
+class AgnosticMean(MeanBaseline, name="agnostic"):
+    """The agnostic mean of Lai, Rao and Vempala, "LRV".
+
+    The share (1 - eps)^2 of the rows nearest to the coordinatewise median is kept. Along the half
+    of the eigenvectors of their covariance with the smaller eigenvalues outliers have moved the
+    mean little, so that the mean of the rows kept serves there. In the span V of the others the
+    same is done again with the rows projected to it: ``mean(x) = V mean(V'x) + (I - VV') mean(x)``.
+    In one dimension it is the median.
+
+    Assumptions: noise whose covariance is a multiple of the identity; the contamination known. The
+    error is of the order eps sqrt(log d). Cost: O(n d^2 + d^3).
+
+    Parameters
+    ----------
+    {{n_nonzero}}
+    {{contamination}}
+
+    Attributes
+    ----------
+    {{location_ ... support_}}
+
+    References
+    ----------
+    .. [1] K. Lai, A. Rao and S. Vempala, "Agnostic estimation of mean and covariance", FOCS 2016,
+       arXiv:1604.06968.
+
+    Examples
+    --------
+    >>> from outweigh.adversaries import constant_bias
+    >>> sample = constant_bias(800, 20, 20, 0.1, random_state=0)
+    >>> found = AgnosticMean().fit(sample.X)
+    >>> bool(np.linalg.norm(found.location_ - sample.truth) < 0.4)
+    True
+    """
+
+    contamination: float = 0.1
+
+    def _find(self, X: Array, n_nonzero: int) -> Found:
+        return Found(_agnostic_mean(X, (1.0 - self.contamination) ** 2))
+
+
 def naive_prune(Z: Array, failure_probability: float) -> BoolArray:
     """Mark the rows within sqrt(2 ln(n d / tau)) of zero in every feature.
 
@@ -177,3 +218,18 @@ def _half_means(Z: Array, n_trials: int, rng: np.random.Generator) -> Array:
     for row in chosen:
         row[rng.choice(n_samples, half, replace=False, shuffle=False)] = 1.0 / half
     return np.vstack([Z.mean(axis=0), chosen @ Z])
+
+
+def _agnostic_mean(X: Array, kept: float) -> Array:
+    n_samples, n_features = X.shape
+    median = np.median(X, axis=0)
+    if n_features == 1:
+        return np.asarray(median, dtype=np.float64)
+    Z = X - median
+    distances = np.linalg.norm(Z, axis=1)
+    last = int(np.ceil(kept * n_samples)) - 1
+    near = Z[distances <= np.partition(distances, last)[last]]
+    mean = near.mean(axis=0)
+    upper = np.linalg.eigh((near - mean).T @ (near - mean))[1][:, (n_features + 1) // 2 :]
+    above = _agnostic_mean(Z @ upper, kept)
+    return np.asarray(median + mean + upper @ (above - upper.T @ mean), dtype=np.float64)

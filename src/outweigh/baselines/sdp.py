@@ -6,12 +6,12 @@ from collections.abc import Callable
 
 import numpy as np
 
-from outweigh.baselines.weight_descent import Objective, WeightDescent
+from outweigh.baselines.weights import Objective, WeightDescent
 from outweigh.libraries import library
 from outweigh.protocols import Array
 
 
-class SdpMean(WeightDescent):
+class SdpMean(WeightDescent, name="sdp"):
     """Descent on the semidefinite relaxation of the largest sparse variance.
 
     The objective is the maximum of <A, S_w> over positive semidefinite A of trace one with

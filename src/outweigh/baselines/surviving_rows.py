@@ -96,14 +96,12 @@ class SurvivingRows:
         return alive.sum(axis=0), alive.T @ alive
 
 
-def reject_by_false_discovery_rate(
-    tail: Array, rate: float, *, largest_share: float = 0.6
-) -> BoolArray:
+def reject_by_false_discovery_rate(tail: Array, rate: float) -> BoolArray:
     """Mark the rows whose tail probabilities are too small for their number.
 
     The rule of Benjamini and Hochberg: with p_(1) <= ... <= p_(n) in order, the i rows of
     smallest probability are rejected for the largest i with p_(i) <= rate * i / n. If that is
-    more than ``largest_share`` of the rows, the tail bound does not fit and none is rejected.
+    more than three fifths of the rows, the tail bound does not fit and none is rejected.
 
     Parameters
     ----------
@@ -111,7 +109,6 @@ def reject_by_false_discovery_rate(
         For each row a bound on the chance that a genuine one is as extreme; may exceed one.
     rate : float
         The false discovery rate.
-    largest_share : float, default=0.6
 
     Examples
     --------
@@ -120,4 +117,4 @@ def reject_by_false_discovery_rate(
     """
     # Bounds on a probability above one say as little as one.
     rejected = false_discovery_control(np.clip(tail, 0.0, 1.0)) <= rate
-    return np.asarray(rejected & (rejected.mean() <= largest_share))
+    return np.asarray(rejected & (rejected.mean() <= 0.6))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import codecs
-import math
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -84,6 +84,69 @@ Draws figures and tables from the records in DIR (the first argument, or --out) 
 _LIST = "Shows the names that `outweigh reproduce` and TOML files know."
 
 
+# Options as they are described to a person: a flag, what follows it, if anything, what it means.
+_OPTION = re.compile(r"^(--\S+)(?: (\S+))?  +(.+(?:\n .+)*)", re.MULTILINE)
+
+_COLUMNS = """\
+--columns A,B,...  columns to use, or patterns such as 'gene_*' (default: all numeric ones)
+--exclude A,B,...  columns not to use, or patterns"""
+
+_READING = f"""\
+--id-column NAME   the column that names the rows
+--missing {{drop,median}}  leave rows with missing values out, or put medians of the columns in
+                   their place (default: refuse them)
+--na WORD,...      what else stands for a missing value, such as ERR,-999
+--delimiter C      between cells (default: a tab, semicolon, bar or comma is recognised)
+--decimal C        a point or a comma, in numbers of a text file (default: recognised)
+--encoding NAME    of a text file (default: UTF-8 and UTF-16 are recognised, else latin-1)
+--max-gigabytes GB  refuse files that hold more, also decompressed (default: {MAX_GIGABYTES:g})
+--scheduler WHERE  read FILE in parts with Dask: on threads, on processes, or on the cluster at an
+                   ADDRESS; FILE may then be many or remote (part-*.parquet, s3://...), .npy, .zarr
+                   or file.h5::dataset"""
+
+_ESTIMATE = """\
+--contamination SHARE  the largest share of wrong rows, below 0.5 (default: auto, it is estimated)
+--n-nonzero K      nonzero entries of a sparse estimate (default: auto)
+--components N     number of principal components; auto counts those that stand out (default: 1)
+--scale {auto,mad,none}  the noise of each column (default: auto for means, none for components)"""
+
+_COVARIANCE = """\
+--covariance FILE  a square table, the covariance of clean rows, or none: columns are uncorrelated;
+                   for components that of the noise alone (default: it is tested, and found)
+--trusted FILE     rows that you trust, with the same columns, whose covariance is used as above;
+                   for components rows of noise alone, such as blank measurements"""
+
+_SUBSAMPLE = """\
+--subsample ROWS   the most rows that weights are searched on; of more, a random sample is fitted
+                   and the others are weighted by their scores, `all`: never (default: 1000000)"""
+
+_RESULTS = """\
+--out FILE         the result, as .json or .csv
+--weights FILE     weight and score of every row, as .csv
+--report FILE      one HTML page with everything
+--save FILE        the fitted model, for `outweigh score`"""
+
+_OUTPUT = """\
+--force            overwrite files that exist
+--debug            show where an error comes from"""
+
+_NEEDED = """\
+--features FEATURES  the number of columns
+--nonzero NONZERO  nonzero entries, if the mean is sparse
+--contamination CONTAMINATION  share of wrong rows (default: 0.1)
+--shift SHIFT      how far the mean may be off, in units of the noise (default: the least to be
+                   had)"""
+
+_DRAWN = """\
+--quick            few points and trials: what [quick] in a file says
+--out DIR          where records and figures are (default: outweigh-results)
+--report           also write DIR/report.html, one file with everything"""
+
+_RUNS = """\
+--jobs N           processes, each on one thread (default: one for each core; 1 times best)
+--retry-failed     do runs again whose record is a failure"""
+
+
 class _OneLineParser(argparse.ArgumentParser):
     """A parser whose errors are one line, and whose texts keep their lines."""
 
@@ -112,53 +175,46 @@ def build_parser() -> argparse.ArgumentParser:
 
     what = "a robust mean or components from a file, and the rows not to trust"
     fit = command("fit", "fit", what, _FIT, _FIT_EPILOG)
-    fit.add_argument(
-        "kind",
-        choices=_KINDS,
-        metavar=f"{{{','.join(_KINDS)}}}",
-        help="what to estimate; auto: a mean, sparse or not as the table looks, and it is said why",
-    )
-    _add_reading(fit, columns=True)
-    _add_estimate(fit)
-    _add_outputs(
-        fit,
-        out="the result, as .json or .csv",
-        weights="weight and score of every row, as .csv",
-        report="one HTML page with everything",
-        save="the fitted model, for `outweigh score`",
-    )
+    what = "what to estimate; auto: a mean, sparse or not as the table looks, and it is said why"
+    fit.add_argument("kind", choices=_KINDS, metavar=f"{{{','.join(_KINDS)}}}", help=what)
+    _add_reading(fit, _COLUMNS)
+    group = fit.add_argument_group("the estimate")
+    count = _whole(1, "auto")
+    share = {"type": _share, "default": "auto"}
+    components = {"type": count, "dest": "n_components"}
+    _add(group, _ESTIMATE, contamination=share, n_nonzero=count, components=components)
+    _add(group.add_mutually_exclusive_group(), _COVARIANCE)
+    _add(group, _SUBSAMPLE, subsample=_whole(2, "all"))
+    group = fit.add_argument_group("output")
+    _add(group, _RESULTS)
+    _add(group, _OUTPUT)
 
     score = command("score", "fit", "score new rows with a saved model", _SCORE)
     score.add_argument("model", metavar="MODEL", help="a file that `outweigh fit --save` wrote")
-    _add_reading(score, columns=False)
-    _add_outputs(score, out="score and reasons of every row, as .csv")
+    _add_reading(score)
+    group = score.add_argument_group("output")
+    _add(group, "--out FILE  score and reasons of every row, as .csv")
+    _add(group, _OUTPUT)
 
     what = "see it at work on made and on real data, beside other methods"
-    demo = command("demo", "demo", what, _DEMO)
-    demo.add_argument("--seed", type=_whole(0), default=0, help="another sample (default: 0)")
+    seed = {"type": _whole(0), "default": 0}
+    _add(
+        command("demo", "demo", what, _DEMO), "--seed SEED  another sample (default: 0)", seed=seed
+    )
 
-    add = command("plan", "plan", "how many rows a robust mean needs", _PLAN).add_argument
-    add("--features", type=_whole(1), required=True, help="the number of columns")
-    add("--nonzero", type=_whole(1), help="nonzero entries, if the mean is sparse")
-    add("--contamination", type=float, default=0.1, help="share of wrong rows (default: 0.1)")
-    add(
-        "--shift",
-        type=float,
-        help="how far the mean may be off, in units of the noise (default: the least to be had)",
+    _add(
+        command("plan", "plan", "how many rows a robust mean needs", _PLAN),
+        _NEEDED,
+        features={"type": _whole(1), "required": True},
+        nonzero=_whole(1),
+        contamination={"type": float, "default": 0.1},
+        shift=float,
     )
 
     what = "run the experiments, store the results, draw the figures"
     reproduce = command("reproduce", "experiments", what, _REPRODUCE, _REPRODUCE_EPILOG)
     _add_figures(reproduce, "all figures that come with the package")
-    reproduce.add_argument(
-        "--jobs",
-        type=_whole(1),
-        metavar="N",
-        help="processes, each on one thread (default: one for each core; 1 times best)",
-    )
-    reproduce.add_argument(
-        "--retry-failed", action="store_true", help="do runs again whose record is a failure"
-    )
+    _add(reproduce, _RUNS, jobs=_whole(1))
 
     plot = command("plot", "experiments", "draw the figures again from stored results", _PLOT)
     _add_figures(plot, "all that come with the package and have records")
@@ -166,189 +222,103 @@ def build_parser() -> argparse.ArgumentParser:
     what = "show what can be named: figures, algorithms, adversaries"
     names = command("list", "experiments", what, _LIST)
     names.set_defaults(function="list_names")
-    names.add_argument(
-        "what",
-        nargs="?",
-        choices=("figures", "algorithms", "adversaries"),
-        help="only these (default: all three)",
-    )
+    three = ("figures", "algorithms", "adversaries")
+    what = "only these (default: all three)"
+    names.add_argument("what", nargs="?", choices=three, help=what)
     return parser
 
 
-def _add_reading(parser: argparse.ArgumentParser, columns: bool) -> None:
+def _add(parser: Any, described: str, **kinds: Any) -> None:
+    """Add options to a parser, or to a group of one.
+
+    Parameters
+    ----------
+    parser : argparse.ArgumentParser or group
+    described : str
+        As `_OPTION` finds them. Choices stand in braces; what nothing follows is true or false.
+    **kinds
+        Of some options how their text is read, or all that `add_argument` is told of them.
+    """
+    for flag, value, meaning in _OPTION.findall(described):
+        kind = kinds.get(flag[2:].replace("-", "_"), str)
+        how = dict(kind) if isinstance(kind, dict) else {"type": kind}
+        if value.startswith("{"):
+            how["choices"] = value[1:-1].split(",")
+        elif value:
+            how["metavar"] = value
+        else:
+            how = {"action": "store_true"}
+        parser.add_argument(flag, help=meaning, **how)
+
+
+def _add_reading(parser: argparse.ArgumentParser, before: str = "") -> None:
     parser.add_argument("file", metavar="FILE", help="the rows; - reads standard input")
-    add = parser.add_argument_group("reading FILE").add_argument
-    if columns:
-        add("--columns", type=_names, metavar="A,B,...",
-            help="columns to use, or patterns such as 'gene_*' (default: "
-            "all numeric ones)")  # fmt: skip
-        add("--exclude", type=_names, metavar="A,B,...", default=(),
-            help="columns not to use, or patterns")  # fmt: skip
-    add("--id-column", metavar="NAME", help="the column that names the rows")
-    add("--missing", choices=("drop", "median"),
-        help="leave rows with missing values out, or put medians of the columns in their place "
-        "(default: refuse them)")  # fmt: skip
-    add("--na", type=_names, metavar="WORD,...", default=(),
-        help="what else stands for a missing value, such as ERR,-999")  # fmt: skip
-    add("--delimiter", type=_delimiter, metavar="C",
-        help="between cells (default: a tab, semicolon, bar or comma is recognised)")  # fmt: skip
-    add("--decimal", type=_decimal, metavar="C",
-        help="a point or a comma, in numbers of a text file (default: recognised)")  # fmt: skip
-    add("--encoding", type=_encoding, metavar="NAME",
-        help="of a text file (default: UTF-8 and UTF-16 are recognised, else latin-1)")  # fmt: skip
-    add(
-        "--max-gigabytes",
-        type=_gigabytes,
-        default=argparse.SUPPRESS,
-        metavar="GB",
-        help=f"refuse files that hold more, also decompressed (default: {MAX_GIGABYTES:g})",
-    )
-    add(
-        "--scheduler",
-        metavar="WHERE",
-        help="read FILE in parts with Dask: on threads, on processes, or on the cluster at an "
-        "ADDRESS; FILE may then be many or remote (part-*.parquet, s3://...), .npy, .zarr or "
-        "file.h5::dataset",
-    )
-
-
-def _add_estimate(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("the estimate")
-    group.add_argument(
-        "--contamination",
-        type=_share,
-        default="auto",
-        metavar="SHARE",
-        help="the largest share of wrong rows, below 0.5 (default: auto, it is estimated)",
-    )
-    group.add_argument(
-        "--n-nonzero",
-        type=_whole(1, "auto"),
-        metavar="K",
-        help="nonzero entries of a sparse estimate (default: auto)",
-    )
-    group.add_argument(
-        "--components",
-        type=_whole(1, "auto"),
-        metavar="N",
-        help="number of principal components; auto counts those that stand out (default: 1)",
-    )
-    group.add_argument(
-        "--scale",
-        choices=("auto", "mad", "none"),
-        help="the noise of each column (default: auto for means, none for components)",
-    )
-    either = group.add_mutually_exclusive_group()
-    either.add_argument(
-        "--covariance",
-        metavar="FILE",
-        help="a square table, the covariance of clean rows, or none: columns are uncorrelated; for "
-        "components that of the noise alone (default: it is tested, and found)",
-    )
-    either.add_argument(
-        "--trusted",
-        metavar="FILE",
-        help="rows that you trust, with the same columns, whose covariance is used as above; for "
-        "components rows of noise alone, such as blank measurements",
-    )
-    group.add_argument(
-        "--subsample",
-        type=_whole(2, "all"),
-        metavar="ROWS",
-        help="the most rows that weights are searched on; of more, a random sample is fitted and "
-        "the others are weighted by their scores, `all`: never (default: 1000000)",
-    )
-
-
-def _add_outputs(parser: argparse.ArgumentParser, **files: str) -> None:
-    group = parser.add_argument_group("output")
-    for name, what in files.items():
-        group.add_argument(f"--{name}", metavar="FILE", help=what)
-    group.add_argument("--force", action="store_true", help="overwrite files that exist")
-    group.add_argument("--debug", action="store_true", help="show where an error comes from")
+    group = parser.add_argument_group("reading FILE")
+    names = {"type": _names, "default": ()}
+    _add(group, before, columns=_names, exclude=names)
+    size = {"type": _gigabytes, "default": argparse.SUPPRESS}
+    kinds = {"delimiter": _delimiter, "decimal": _decimal, "encoding": _encoding}
+    _add(group, _READING, na=names, max_gigabytes=size, **kinds)
 
 
 def _add_figures(parser: argparse.ArgumentParser, default: str) -> None:
-    parser.add_argument(
-        "figures",
-        nargs="*",
-        metavar="FIGURE",
-        help=f"a name from `outweigh list figures`, or a TOML file (default: {default})",
-    )
-    parser.add_argument(
-        "--quick", action="store_true", help="few points and trials: what [quick] in a file says"
-    )
-    parser.add_argument(
-        "--out",
-        default="outweigh-results",
-        metavar="DIR",
-        help="where records and figures are (default: outweigh-results)",
-    )
-    parser.add_argument(
-        "--report", action="store_true", help="also write DIR/report.html, one file with everything"
-    )
+    what = f"a name from `outweigh list figures`, or a TOML file (default: {default})"
+    parser.add_argument("figures", nargs="*", metavar="FIGURE", help=what)
+    _add(parser, _DRAWN, out={"default": "outweigh-results"})
 
 
-def _whole(least: int, word: str = "") -> Callable[[str], int | str]:
-    """Return a parser of whole numbers of at least so much, or of one word."""
+# How the text of an option is read.
+
+
+def _read(
+    wanted: str, parse: Callable[[str], Any], fits: Callable[[Any], bool] = lambda value: True
+) -> Callable[[str], Any]:
+    """Return a reader of text that says what is wanted where it cannot be read, or does not fit."""
+
+    def read(text: str) -> Any:
+        try:
+            value = parse(text)
+            refused = not fits(value)
+        except (ValueError, LookupError):
+            refused = True
+        if refused:
+            raise argparse.ArgumentTypeError(f"must be {wanted}; got {text!r}")
+        return value
+
+    return read
+
+
+def _whole(least: int, word: str | None = None) -> Callable[[str], int | str]:
+    """Return a reader of whole numbers of at least so much, or of one word."""
 
     def parse(text: str) -> int | str:
-        if word and text == word:
+        if text == word:
             return text
         if not (text.isascii() and text.isdigit() and int(text) >= least):
-            either = f"{word} or " if word else ""
-            raise argparse.ArgumentTypeError(
-                f"must be {either}a whole number of at least {least}; got {text!r}"
-            )
+            raise ValueError
         return int(text)
 
-    return parse
-
-
-def _share(text: str) -> float | str:
-    if text != "auto" and not 0.0 <= _float(text) < 0.5:
-        raise argparse.ArgumentTypeError(
-            "must be auto or a share of the rows from 0 to below 0.5, such as 0.1 (when half of "
-            f"the rows may be wrong, nothing tells which half); got {text!r}"
-        )
-    return text if text == "auto" else float(text)
-
-
-def _gigabytes(text: str) -> float:
-    # Not nan: no file would be larger.
-    if not _float(text) > 0.0:
-        raise argparse.ArgumentTypeError(f"must be a number above 0, such as 8; got {text!r}")
-    return float(text)
-
-
-def _float(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        return math.nan
+    return _read(f"{f'{word} or ' if word else ''}a whole number of at least {least}", parse)
 
 
 def _names(text: str) -> list[str]:
     return [name.strip() for name in text.split(",") if name.strip()]
 
 
-def _delimiter(text: str) -> str:
-    text = "\t" if text in ("\\t", "tab") else text
-    if len(text) != 1:
-        raise argparse.ArgumentTypeError(f"must be one character, or tab; got {text!r}")
-    return text
-
-
-def _encoding(text: str) -> str:
-    try:
-        return codecs.lookup(text).name
-    except LookupError:
-        raise argparse.ArgumentTypeError(
-            f"must be an encoding such as utf-8, utf-16 or latin-1; got {text!r}"
-        ) from None
-
-
-def _decimal(text: str) -> str:
-    if text not in (".", ","):
-        raise argparse.ArgumentTypeError(f"must be a point or a comma; got {text!r}")
-    return text
+_share = _read(
+    "auto or a share of the rows from 0 to below 0.5, such as 0.1 (when half of the rows may be "
+    "wrong, nothing tells which half)",
+    lambda text: text if text == "auto" else float(text),
+    lambda value: value == "auto" or 0.0 <= value < 0.5,
+)
+# Not nan: no file would be larger.
+_gigabytes = _read("a number above 0, such as 8", float, lambda value: value > 0.0)
+_delimiter = _read(
+    "one character, or tab",
+    lambda text: "\t" if text in ("\\t", "tab") else text,
+    lambda value: len(value) == 1,
+)
+_encoding = _read(
+    "an encoding such as utf-8, utf-16 or latin-1", lambda text: codecs.lookup(text).name
+)
+_decimal = _read("a point or a comma", str, (".", ",").__contains__)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from outweigh.files import Table
+from outweigh.files.table import Table
 from outweigh.protocols import Array
 
 # A sparse mean pays where there are many columns, and fewer rows than these for each of them.

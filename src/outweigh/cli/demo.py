@@ -22,9 +22,8 @@ from outweigh.estimators.mean import RobustMean
 from outweigh.experiments.algorithms import ALGORITHMS
 from outweigh.experiments.figures import demonstration
 from outweigh.experiments.measure import outcome, timed_fit
-from outweigh.experiments.metrics import METRICS
 from outweigh.experiments.spec import Record
-from outweigh.files import write_file
+from outweigh.files.writing import write_file
 from outweigh.libraries import MissingLibrary
 from outweigh.protocols import Array
 from outweigh.report import Fitted, build_fit_report
@@ -98,7 +97,7 @@ def demo(arguments: argparse.Namespace) -> int:
             algorithm = ALGORITHMS[name]
             estimators[name] = algorithm.build(N_NONZERO, CONTAMINATION, 0)
             seconds, _ = timed_fit(algorithm, estimators[name], sample)
-            found = outcome(METRICS["l2"], algorithm, estimators[name], sample)
+            found = outcome(algorithm, estimators[name], sample)
             records[name] = {**found, "seconds": seconds}
     _print_table(records, sample)
     ours = estimators[OURS]

@@ -7,8 +7,8 @@ import csv
 import io
 import re
 import sys
-from collections.abc import Sequence
-from dataclasses import asdict, fields
+from collections.abc import Iterator, Sequence
+from dataclasses import astuple, fields
 from pathlib import Path
 
 import joblib
@@ -25,7 +25,7 @@ from outweigh.experiments.runner import do_runs, missing_runs
 from outweigh.experiments.spec import Experiment, enumerate_runs
 from outweigh.experiments.store import Store
 from outweigh.experiments.summary import Cell, Summary, defeats, summarise
-from outweigh.files import write_file
+from outweigh.files.writing import write_file
 from outweigh.libraries import MissingLibrary, version_of
 from outweigh.report import build_report
 
@@ -139,7 +139,7 @@ def _verdict(summary: Summary) -> str:
         text = f"  {experiment.parameter} = {x:<8g} {summary.ours} {mine.median:.3f}"
         if best is not None:
             text += f"   best rival {best.algorithm} {best.median:.3f}"
-        beaten = [defeat for defeat in lost if defeat.x == x]
+        beaten = [defeat for defeat in lost if defeat.ours.x == x]
         if beaten:
             where = "beyond" if any(defeat.outside for defeat in beaten) else "within"
             text += f"   (better, {where} our quartiles)"
@@ -152,15 +152,11 @@ def _verdict(summary: Summary) -> str:
 def _as_csv(summaries: Sequence[Summary]) -> str:
     buffer = io.StringIO(newline="")
     names = ["experiment", "parameter", *(field.name for field in fields(Cell))]
-    writer = csv.DictWriter(buffer, names, lineterminator="\n")
-    writer.writeheader()
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow(names)
     for summary in summaries:
-        about = {
-            "experiment": summary.experiment.name,
-            "parameter": summary.experiment.parameter,
-        }
-        for cell in summary.cells:
-            writer.writerow({**about, **asdict(cell)})
+        about = (summary.experiment.name, summary.experiment.parameter)
+        writer.writerows((*about, *astuple(cell)) for cell in summary.cells)
     return buffer.getvalue()
 
 
@@ -184,17 +180,14 @@ def list_names(arguments: argparse.Namespace) -> int:
     return OK
 
 
-def _figures() -> list[str]:
-    lines = []
+def _figures() -> Iterator[str]:
     for name in builtin_names():
         experiment = load_builtin(name)
         n_runs = sum(1 for _ in experiment.runs())
-        lines.append(f"{name:<24} {experiment.title} ({n_runs} runs)")
-    return lines
+        yield f"{name:<24} {experiment.title} ({n_runs} runs)"
 
 
-def _algorithms() -> list[str]:
-    lines = []
+def _algorithms() -> Iterator[str]:
     for algorithm in ALGORITHMS.values():
         notes = [algorithm.task]
         if algorithm.needs_inliers:
@@ -203,17 +196,14 @@ def _algorithms() -> list[str]:
             notes.append(f"up to {algorithm.max_features} features")
         if algorithm.extra is not None:
             notes.append(f"needs outweigh[{algorithm.extra}]")
-        lines.append(f"{algorithm.name:<24} {algorithm.label} ({', '.join(notes)})")
-    return lines
+        yield f"{algorithm.name:<24} {algorithm.label} ({', '.join(notes)})"
 
 
-def _adversaries() -> list[str]:
-    lines = []
+def _adversaries() -> Iterator[str]:
     for name, adversary in ADVERSARIES.items():
         task = "mean" if name in MEAN_ADVERSARIES else "components"
-        lines.append(f"{name:<24} {_first_line(adversary.__doc__ or '')}")
-        lines.append(f"{'':<24}   {task}; options {', '.join(options_of(name))}")
-    return lines
+        yield f"{name:<24} {_first_line(adversary.__doc__ or '')}"
+        yield f"{'':<24}   {task}; options {', '.join(options_of(name))}"
 
 
 def _first_line(doc: str) -> str:

@@ -25,20 +25,12 @@ from outweigh.estimators.explanation import Explanation
 from outweigh.estimators.input import filled
 from outweigh.estimators.mean import RobustMean, RobustSparseMean
 from outweigh.estimators.pca import RobustPCA, RobustSparsePCA
-from outweigh.files import (
-    DataError,
-    Table,
-    named_frame,
-    on_scheduler,
-    open_table,
-    read_table,
-    rows_frame,
-    said_by_dask,
-    write_file,
-)
+from outweigh.files.frames import named_frame, rows_csv
 from outweigh.files.model import load_model, save_model
-from outweigh.files.reading import BINARY
-from outweigh.files.table import listed
+from outweigh.files.parts import on_scheduler, open_table, said_by_dask
+from outweigh.files.reading import BINARY, read_table
+from outweigh.files.table import DataError, Table, listed
+from outweigh.files.writing import write_file
 from outweigh.protocols import Array
 from outweigh.report import Fitted, build_fit_report
 
@@ -57,7 +49,7 @@ def fit(arguments: argparse.Namespace) -> int:
     if arguments.n_nonzero is not None and not kind.startswith("sparse-"):
         sparse = "sparse-mean" if kind == "auto" else f"sparse-{kind}"
         raise DataError(f"--n-nonzero: has no meaning for {kind}; use {sparse}")
-    if arguments.components is not None and not kind.endswith("pca"):
+    if arguments.n_components is not None and not kind.endswith("pca"):
         raise DataError(f"--components: has no meaning for {kind}; it is for pca and sparse-pca")
     asked = check_outputs(
         arguments, out=(".json", ".csv"), weights=(".csv",), report=(".html", ".htm"), save=()
@@ -83,12 +75,10 @@ def score(arguments: argparse.Namespace) -> int:
         elif names:
             rows = named_frame(table.values, table.columns, table.labels)
         found = model.explain(rows)
-        files = {}
+        files: dict[str, str | bytes] = {}
         if arguments.out:
             scores = np.asarray(model.score_samples(rows))
-            name = table.id_column or "row"
-            frame = rows_frame(table.labels, name, found, score=scores)
-            files[arguments.out] = frame.to_csv(index=False)
+            files[arguments.out] = rows_csv(table.labels, table.id_column, found, score=scores)
     n = len(table.labels)
     summary = [
         f"{type(model).__name__} from {arguments.model} on {table.source}: {n:,} rows",
@@ -149,6 +139,8 @@ def _of_a_part(error: Exception) -> bool:
 # Options of how files are written, and of what is read of FILE.
 _WRITTEN = ("delimiter", "decimal", "encoding", "na")
 _READ = (*_WRITTEN, "columns", "exclude", "id_column", "missing")
+# Options that are parameters of the estimators.
+_ESTIMATE = ("contamination", "n_components", "n_nonzero", "scale", "subsample")
 
 
 def _options(arguments: argparse.Namespace, names: Sequence[str]) -> dict[str, Any]:
@@ -229,17 +221,10 @@ def _fitted(arguments: argparse.Namespace) -> tuple[Fitted, float, Table]:
 
 
 def _estimator(arguments: argparse.Namespace, covariance: Array | str | None) -> RobustEstimator:
-    options = {
-        "contamination": arguments.contamination,
-        "n_components": arguments.components,
-        "n_nonzero": arguments.n_nonzero,
-        "scale": arguments.scale,
-        "subsample": arguments.subsample,
-    }
     # Where one is not given, the estimator knows its default.
     given: dict[str, Any] = {
         name: None if value in ("none", "all") else value
-        for name, value in options.items()
+        for name, value in _options(arguments, _ESTIMATE).items()
         if value is not None
     }
     return _ESTIMATORS[arguments.kind](covariance=covariance, **given)
@@ -274,10 +259,10 @@ def _files(arguments: argparse.Namespace, fitted: Fitted, table: Table) -> dict[
         as_json = arguments.out.lower().endswith(".json")
         files[arguments.out] = result_json(fitted) if as_json else result_csv(fitted)
     if arguments.weights:
-        columns = {"weight": fitted.weights, "score": fitted.scores}
-        name = table.id_column or "row"
-        frame = rows_frame(fitted.labels, name, fitted.explanation, **columns)
-        files[arguments.weights] = frame.to_csv(index=False)
+        known = {"weight": fitted.weights, "score": fitted.scores}
+        files[arguments.weights] = rows_csv(
+            fitted.labels, table.id_column, fitted.explanation, **known
+        )
     if arguments.report:
         files[arguments.report] = build_fit_report(fitted)
     if arguments.save:

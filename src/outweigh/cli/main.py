@@ -15,13 +15,8 @@ from outweigh.experiments.errors import ExperimentError
 from outweigh.libraries import library
 
 _OF_ANY_COMMAND = (OSError, ImportError, ExperimentError, MemoryError)
-_ABOUT_INPUT = {
-    # The estimators refuse rows and parameters in words for a person.
-    "fit": (*_OF_ANY_COMMAND, ValueError, TypeError),
-    "experiments": _OF_ANY_COMMAND,
-    "demo": _OF_ANY_COMMAND,
-    "plan": (*_OF_ANY_COMMAND, ValueError),
-}
+# The estimators, and a plan, refuse rows and parameters in words for a person.
+_IN_WORDS = {"fit": (ValueError, TypeError), "plan": (ValueError,)}
 
 
 class _Terminated(KeyboardInterrupt):
@@ -61,7 +56,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         said = str(error) or ("terminated" if terminated else "interrupted")
         print(f"\noutweigh: {said}", file=sys.stderr)
         return TERMINATED if terminated else INTERRUPTED
-    except _ABOUT_INPUT[arguments.module] as error:
+    except (*_OF_ANY_COMMAND, *_IN_WORDS.get(arguments.module, ())) as error:
         if getattr(arguments, "debug", False):
             raise
         print(f"outweigh {arguments.command}: error: {_one_line(error)}", file=sys.stderr)

@@ -5,12 +5,15 @@ from __future__ import annotations
 import argparse
 import json
 import os
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from outweigh.files import DataError, check_target, inert, named_frame
+from outweigh.files.frames import inert, named_frame
+from outweigh.files.table import DataError
+from outweigh.files.writing import check_target
 from outweigh.libraries import versions
 from outweigh.report import Fitted
 
@@ -100,10 +103,7 @@ def result_json(fitted: Fitted) -> str:
         "contamination": float(est.contamination_),
         "contamination_bound": certificate.contamination_bound,
         "objective": certificate.objective,
-        "clean_level": {
-            "median": certificate.noise_floor.median,
-            "upper": certificate.noise_floor.upper,
-        },
+        "clean_level": asdict(certificate.noise_floor),
         **estimate,
         "distrusted": distrusted,
         "notes": list(fitted.notes),

@@ -7,9 +7,8 @@ from outweigh.displays.components import (
     ScreeDisplay,
 )
 from outweigh.displays.location import LocationDisplay
-from outweigh.displays.rows import RowsDisplay
+from outweigh.displays.rows import RowsDisplay, WeightsDisplay
 from outweigh.displays.trace import TraceDisplay
-from outweigh.displays.weights import WeightsDisplay
 
 __all__ = [
     "BiplotDisplay",

@@ -5,10 +5,10 @@ from __future__ import annotations
 import io
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from outweigh.estimators.base import RobustEstimator
@@ -40,11 +40,40 @@ _METADATA = {"png": {"Software": None}, "svg": {"Date": None, "Creator": None}}
 
 
 class Display:
-    """What can be drawn, on given axes or on new ones."""
+    """What can be drawn of a fitted estimator, on given axes or on new ones."""
 
     ax_: Any
     figure_: Any
     _draw: Callable[..., None]
+    # What an estimator must have, and what is for those that do not.
+    _needs: ClassVar[tuple[str, str]] = ("offset_", "fit one of this library")
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: RobustEstimator, X: ArrayLike | None = None, ax: Any = None, **options: Any
+    ) -> Self:
+        """Draw what a fitted estimator found.
+
+        Parameters
+        ----------
+        estimator : estimator
+        X : array-like of shape (n_samples, n_features)
+            Rows; those of the fit where weights or means are drawn. Components alone and the trace
+            are drawn without.
+        ax : matplotlib Axes, optional
+        **options
+            As the display takes them.
+        """
+        check_is_fitted(estimator)
+        attribute, other = cls._needs
+        if not hasattr(estimator, attribute):
+            raise TypeError(f"estimator: {type(estimator).__name__} has no {attribute}; {other}")
+        return cls._of(estimator, X).plot(ax, **options)
+
+    @classmethod
+    def _of(cls, estimator: Any, X: Any) -> Self:
+        """Return the display of a fitted estimator."""
+        raise NotImplementedError
 
     def plot(self, ax: Any = None, **options: Any) -> Self:
         """Draw on `ax`, or on the axes of a new pyplot figure.
@@ -53,7 +82,7 @@ class Display:
         ----------
         ax : matplotlib Axes, optional
         **options
-            As `from_estimator` takes.
+            As the display takes them.
         """
         if ax is None:
             ax = library("matplotlib.pyplot", NEEDED_BY).subplots(layout="constrained")[1]
@@ -72,20 +101,6 @@ def draw_rows(ax: Any, x: NDArray[Any], y: Array, flagged: NDArray[np.bool_]) ->
             label = f"{name} ({chosen.sum()})"
             ax.plot(x[chosen], y[chosen], marker, color=colour, markersize=4, label=label,
                     rasterized=True)  # fmt: skip
-
-
-def fitted_names(estimator: RobustEstimator, attribute: str, other: str) -> list[str]:
-    """Return the names of the features of a fitted estimator that has an attribute.
-
-    Raises
-    ------
-    TypeError
-        If it has not; `other` says which display to use.
-    """
-    check_is_fitted(estimator)
-    if not hasattr(estimator, attribute):
-        raise TypeError(f"estimator: {type(estimator).__name__} has no {attribute}; {other}")
-    return estimator._feature_names
 
 
 def styled(**changes: Any) -> AbstractContextManager[None]:

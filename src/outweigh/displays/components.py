@@ -4,21 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from itertools import islice
+from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from outweigh.displays.canvas import (
-    LINE,
-    PLAIN,
-    TRUSTED,
-    Display,
-    draw_rows,
-    fitted_names,
-    plain_text,
-)
-from outweigh.estimators.base import RobustEstimator
+from outweigh.displays.canvas import LINE, PLAIN, TRUSTED, Display, draw_rows, plain_text
 from outweigh.fit.readers import spectral_edges
 from outweigh.protocols import Array
 
@@ -27,11 +19,16 @@ _NAMED = 20
 _TICKS, _EIGENVALUES, _ARROWS = 8, 20, 10
 # The least distance of the tips of two arrows, as a part of the picture.
 _APART = 0.2
-_OTHER = "LocationDisplay is for means"
+
+
+class _OfComponents(Display):
+    """A display of principal components."""
+
+    _needs: ClassVar[tuple[str, str]] = ("components_", "LocationDisplay is for means")
 
 
 @dataclass(eq=False)
-class ComponentsDisplay(Display):
+class ComponentsDisplay(_OfComponents):
     """The loadings of the components: by name where they are few, else along the features.
 
     Parameters
@@ -49,23 +46,8 @@ class ComponentsDisplay(Display):
     names: Sequence[str]
 
     @classmethod
-    def from_estimator(
-        cls, estimator: RobustEstimator, X: ArrayLike | None = None, ax: Any = None
-    ) -> Self:
-        """Draw the components of a fitted estimator; X is not needed.
-
-        Parameters
-        ----------
-        estimator : RobustPCA or RobustSparsePCA
-        X : ignored
-        ax : matplotlib Axes, optional
-
-        Returns
-        -------
-        ComponentsDisplay
-        """
-        names = fitted_names(estimator, "components_", _OTHER)
-        return cls(estimator.components_, names).plot(ax)
+    def _of(cls, estimator: Any, X: Any) -> Self:
+        return cls(estimator.components_, estimator._feature_names)
 
     def _draw(self, ax: Any) -> None:
         loaded = np.flatnonzero(np.any(self.components != 0.0, axis=0))
@@ -94,7 +76,7 @@ class ComponentsDisplay(Display):
 
 
 @dataclass(eq=False)
-class OutlierMapDisplay(Display):
+class OutlierMapDisplay(_OfComponents):
     """Score distance inside the subspace against orthogonal distance from it, with cut-offs.
 
     Where rows are judged in all directions none is away from them, and the score distance is drawn
@@ -126,28 +108,14 @@ class OutlierMapDisplay(Display):
     flagged: NDArray[np.bool_]
 
     @classmethod
-    def from_estimator(cls, estimator: RobustEstimator, X: ArrayLike, ax: Any = None) -> Self:
-        """Draw the map of some rows.
-
-        Parameters
-        ----------
-        estimator : RobustPCA or RobustSparsePCA
-        X : array-like of shape (n_samples, n_features)
-        ax : matplotlib Axes, optional
-
-        Returns
-        -------
-        OutlierMapDisplay
-        """
-        fitted_names(estimator, "components_", _OTHER)
-        pca: Any = estimator
+    def _of(cls, estimator: Any, X: Any) -> Self:
         return cls(
-            np.asarray(pca.score_distances(X)),
-            np.asarray(pca.orthogonal_distances(X)),
-            pca.score_cutoff_,
-            pca.orthogonal_cutoff_,
-            np.asarray(pca.predict(X) == -1),
-        ).plot(ax)
+            np.asarray(estimator.score_distances(X)),
+            np.asarray(estimator.orthogonal_distances(X)),
+            estimator.score_cutoff_,
+            estimator.orthogonal_cutoff_,
+            np.asarray(estimator.predict(X) == -1),
+        )
 
     def _draw(self, ax: Any) -> None:
         beside, label = self.orthogonal_distances, "orthogonal distance"
@@ -175,7 +143,7 @@ class OutlierMapDisplay(Display):
 
 
 @dataclass(eq=False)
-class ScreeDisplay(Display):
+class ScreeDisplay(_OfComponents):
     """The variances of the trusted rows along their principal axes, with those of all rows.
 
     Eigenvalues above the edge of noise stand out: `n_components="auto"` counts those that do before
@@ -184,7 +152,7 @@ class ScreeDisplay(Display):
     Parameters
     ----------
     robust, plain : ndarray
-        Eigenvalues of the covariance of the trusted rows, and of all rows, largest first.
+        Eigenvalues of the covariance of the rows that `predict` trusts, and of all, largest first.
     edges : ndarray
         What each of the first must exceed to stand out from white noise.
 
@@ -199,27 +167,12 @@ class ScreeDisplay(Display):
     edges: Array
 
     @classmethod
-    def from_estimator(cls, estimator: RobustEstimator, X: ArrayLike, ax: Any = None) -> Self:
-        """Draw the spectra of some rows; those that `predict` does not flag are trusted.
-
-        Parameters
-        ----------
-        estimator : RobustPCA or RobustSparsePCA
-        X : array-like of shape (n_samples, n_features)
-        ax : matplotlib Axes, optional
-
-        Returns
-        -------
-        ScreeDisplay
-        """
-        fitted_names(estimator, "components_", _OTHER)
-        pca: Any = estimator
-        rows = np.asarray(X, dtype=np.float64) / pca._units
-        trusted = rows[np.asarray(pca.predict(X) == 1)]
+    def _of(cls, estimator: Any, X: Any) -> Self:
+        rows = np.asarray(X, dtype=np.float64) / estimator._units
+        trusted = rows[np.asarray(estimator.predict(X) == 1)]
         robust, plain = _spectrum(trusted), _spectrum(rows)
         edges = spectral_edges(robust, float(len(trusted)), rows.shape[1])
-        some = [edge for edge, _ in zip(edges, range(_EIGENVALUES), strict=False)]
-        return cls(robust, plain, np.array(some)).plot(ax)
+        return cls(robust, plain, np.array([*islice(edges, _EIGENVALUES)]))
 
     def _draw(self, ax: Any) -> None:
         for values, colour, marker, name in (
@@ -242,17 +195,18 @@ class ScreeDisplay(Display):
 
 
 @dataclass(eq=False)
-class BiplotDisplay(Display):
+class BiplotDisplay(_OfComponents):
     """Scores of the rows on two components, with the features that load most as arrows.
+
+    The option `numbers` tells which two, from 1 on; (1, 2) by default.
 
     Parameters
     ----------
-    scores : ndarray of shape (n, 2)
+    scores : ndarray of shape (n, n_components)
+        Of two components or more.
     flagged : ndarray of bool, shape (n,)
-    loadings : ndarray of shape (2, d)
+    loadings : ndarray of shape (n_components, d)
     names : sequence of str
-    numbers : tuple of int
-        Which components, from 1 on.
 
     Attributes
     ----------
@@ -268,55 +222,31 @@ class BiplotDisplay(Display):
     flagged: NDArray[np.bool_]
     loadings: Array
     names: Sequence[str]
-    numbers: tuple[int, int] = (1, 2)
 
     @classmethod
-    def from_estimator(
-        cls,
-        estimator: RobustEstimator,
-        X: ArrayLike,
-        ax: Any = None,
-        *,
-        numbers: tuple[int, int] = (1, 2),
-    ) -> Self:
-        """Draw the scores of some rows.
+    def _of(cls, estimator: Any, X: Any) -> Self:
+        flagged = np.asarray(estimator.predict(X) == -1)
+        scores = np.asarray(estimator.transform(X))
+        return cls(scores, flagged, estimator.components_, estimator._feature_names)
 
-        Parameters
-        ----------
-        estimator : RobustPCA or RobustSparsePCA
-            Of two components or more.
-        X : array-like of shape (n_samples, n_features)
-        ax : matplotlib Axes, optional
-        numbers : tuple of int, default=(1, 2)
-            Which components to draw, from 1 on.
-
-        Returns
-        -------
-        BiplotDisplay
-        """
-        names = fitted_names(estimator, "components_", _OTHER)
-        pca: Any = estimator
-        if not all(1 <= number <= pca.n_components_ for number in numbers):
+    def _draw(self, ax: Any, numbers: tuple[int, int] = (1, 2)) -> None:
+        if not all(1 <= number <= len(self.loadings) for number in numbers):
             raise ValueError(
-                f"numbers={numbers} must be two of the {pca.n_components_} components of the "
+                f"numbers={numbers} must be two of the {len(self.loadings)} components of the "
                 "estimator; fit more, or draw ComponentsDisplay"
             )
-        two = [number - 1 for number in numbers]
-        scores = np.asarray(pca.transform(X))[:, two]
-        flagged = np.asarray(pca.predict(X) == -1)
-        return cls(scores, flagged, pca.components_[two], names, numbers).plot(ax)
-
-    def _draw(self, ax: Any) -> None:
-        x, y = self.scores.T
-        draw_rows(ax, x, y, self.flagged)
-        length = np.linalg.norm(self.loadings, axis=0)
+        first, second = numbers
+        two = [first - 1, second - 1]
+        scores, loadings = self.scores[:, two], self.loadings[two]
+        draw_rows(ax, scores[:, 0], scores[:, 1], self.flagged)
+        length = np.linalg.norm(loadings, axis=0)
         longest = np.argsort(-length, kind="stable")
         # As long as the trusted rows reach; far ones would make a point of all others.
-        trusted = self.scores[~self.flagged] if np.any(~self.flagged) else self.scores
+        trusted = scores[~self.flagged] if np.any(~self.flagged) else scores
         reach = float(np.abs(trusted).max(initial=1e-300))
         drawn: list[Array] = []
         for j in longest[length[longest] > 0.0].tolist():
-            at = 0.9 * reach * self.loadings[:, j] / float(length.max())
+            at = 0.9 * reach * loadings[:, j] / float(length.max())
             # Near copies, as in spectra, would have their names written over each other.
             if any(np.abs(at - other).max() < _APART * reach for other in drawn):
                 continue
@@ -330,7 +260,6 @@ class BiplotDisplay(Display):
             ax.annotate(text, 1.05 * at, ha="center", va="center", fontsize=7)
         ax.set_xlim(-1.15 * reach, 1.15 * reach)
         ax.set_ylim(-1.15 * reach, 1.15 * reach)
-        first, second = self.numbers
         ax.set(xlabel=f"component {first}", ylabel=f"component {second}")
         ax.legend(loc="best")
 

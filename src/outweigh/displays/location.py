@@ -4,22 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike
 
-from outweigh.displays.canvas import (
-    DISTRUSTED,
-    LINE,
-    PLAIN,
-    TRUSTED,
-    Display,
-    fitted_names,
-    plain_text,
-)
-from outweigh.estimators.base import RobustEstimator
+from outweigh.displays.canvas import DISTRUSTED, LINE, PLAIN, TRUSTED, Display, plain_text
 from outweigh.protocols import Array, Indices
 from outweigh.samples.rows import is_dask
 
@@ -27,6 +17,8 @@ from outweigh.samples.rows import is_dask
 @dataclass(eq=False)
 class LocationDisplay(Display):
     """The nonzero entries of a sparse mean, or those of a mean that outliers moved most.
+
+    The option `n_features` is the largest number of them, 15 by default.
 
     A sparse mean is drawn as it is, and one that is not relative to itself: where it lies says
     nothing about outliers, how far the plain mean is from it does.
@@ -50,31 +42,15 @@ class LocationDisplay(Display):
     support: Indices | None
     names: Sequence[str]
 
+    _needs: ClassVar[tuple[str, str]] = (
+        "location_",
+        "ComponentsDisplay is for principal components",
+    )
+
     @classmethod
-    def from_estimator(
-        cls, estimator: RobustEstimator, X: ArrayLike, ax: Any = None, *, n_features: int = 15
-    ) -> Self:
-        """Draw the location of a fitted estimator of a mean.
-
-        Parameters
-        ----------
-        estimator : RobustMean or RobustSparseMean
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            The rows of the fit, for their plain mean.
-        ax : matplotlib Axes, optional
-        n_features : int, default=15
-            The largest number of features to show.
-
-        Returns
-        -------
-        LocationDisplay
-        """
-        names = fitted_names(
-            estimator, "location_", "ComponentsDisplay is for principal components"
-        )
+    def _of(cls, estimator: Any, X: Any) -> Self:
         robust, plain = estimator.location_ / estimator.scale_, _plain_mean(X) / estimator.scale_
-        display = cls(robust, plain, getattr(estimator, "support_", None), names)
-        return display.plot(ax, n_features=n_features)
+        return cls(robust, plain, getattr(estimator, "support_", None), estimator._feature_names)
 
     def _draw(self, ax: Any, n_features: int = 15) -> None:
         entries = telling_entries(self.robust, self.plain, sparse=self.support is not None)

@@ -1,4 +1,4 @@
-"""The rows themselves: the distrusted ones over the band of the trusted ones."""
+"""The rows: what each counts, and the distrusted ones over the band of the trusted ones."""
 
 from __future__ import annotations
 
@@ -7,10 +7,17 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import NDArray
 
-from outweigh.displays.canvas import DISTRUSTED, NOISE, TRUSTED, Display, plain_text
-from outweigh.estimators.base import RobustEstimator
+from outweigh.displays.canvas import (
+    DISTRUSTED,
+    LINE,
+    NOISE,
+    TRUSTED,
+    Display,
+    draw_rows,
+    plain_text,
+)
 from outweigh.estimators.explanation import Explanation
 from outweigh.protocols import Array
 
@@ -19,11 +26,64 @@ _FAR = 20.0
 
 
 @dataclass(eq=False)
+class WeightsDisplay(Display):
+    """What each row counts, in units of an equal share.
+
+    Parameters
+    ----------
+    weights : ndarray of shape (n,)
+        In units of 1/n: one for a row that counts as in a plain mean.
+    flagged : ndarray of bool, shape (n,)
+    cap : float
+        The largest weight allowed, in the same units.
+
+    Attributes
+    ----------
+    ax_, figure_
+        After `plot`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from outweigh import RobustMean
+    >>> from outweigh.displays import WeightsDisplay
+    >>> X = np.random.default_rng(0).standard_normal((200, 5))
+    >>> X[:10] += 5.0
+    >>> est = RobustMean().fit(X)
+    >>> display = WeightsDisplay.from_estimator(est, X)  # doctest: +SKIP
+    """
+
+    weights: Array
+    flagged: NDArray[np.bool_]
+    cap: float
+
+    @classmethod
+    def _of(cls, estimator: Any, X: Any) -> Self:
+        flagged = np.asarray(estimator.predict(X) == -1)
+        # Lazy after a fit of Dask rows on a sample.
+        weights = np.asarray(estimator.weights_)
+        if flagged.size != weights.size:
+            raise ValueError(f"X must hold the {weights.size} rows of the fit; got {flagged.size}")
+        cap = 1.0 / (1.0 - float(estimator.contamination_bound_))
+        return cls(weights * flagged.size, flagged, cap)
+
+    def _draw(self, ax: Any) -> None:
+        rows = np.arange(self.weights.size)
+        draw_rows(ax, rows, self.weights, self.flagged)
+        ax.axhline(self.cap, color=LINE, linewidth=0.7, linestyle=":", label="largest allowed")
+        ax.set(xlabel="row", ylabel="weight (1: as in a plain mean)")
+        ax.set_ylim(-0.05 * self.cap, 1.25 * self.cap)
+        ax.legend(loc="upper center", ncols=3, handletextpad=0.3, columnspacing=1.0)
+
+
+@dataclass(eq=False)
 class RowsDisplay(Display):
     """Distrusted rows, a line each, in the columns that count most against them.
 
     Every column is shown less the median of the trusted rows, in units of their spread (median
     absolute deviation, as a standard deviation). The bands hold 50, 90 and all of the trusted rows.
+    The options `n_features` and `n_rows` are the largest numbers of columns, 10 by default, and of
+    distrusted rows, 30.
 
     Parameters
     ----------
@@ -46,31 +106,8 @@ class RowsDisplay(Display):
     names: Sequence[str]
 
     @classmethod
-    def from_estimator(
-        cls,
-        estimator: RobustEstimator,
-        X: ArrayLike,
-        ax: Any = None,
-        *,
-        n_features: int = 10,
-        n_rows: int = 30,
-    ) -> Self:
-        """Draw the rows that a fitted estimator distrusts.
-
-        Parameters
-        ----------
-        estimator : estimator
-        X : array-like of shape (n_samples, n_features)
-        ax : matplotlib Axes, optional
-        n_features, n_rows : int
-            The largest numbers of columns and of distrusted rows to show.
-
-        Returns
-        -------
-        RowsDisplay
-        """
-        display = cls.from_explanation(np.asarray(X), estimator.explain(X))
-        return display.plot(ax, n_features=n_features, n_rows=n_rows)
+    def _of(cls, estimator: Any, X: Any) -> Self:
+        return cls.from_explanation(np.asarray(X), estimator.explain(X))
 
     @classmethod
     def from_explanation(cls, X: Array, explanation: Explanation) -> Self:

@@ -6,11 +6,8 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
-from sklearn.utils.validation import check_is_fitted
 
 from outweigh.displays.canvas import LINE, NOISE, TRUSTED, Display
-from outweigh.estimators.base import RobustEstimator
 from outweigh.protocols import Array
 
 
@@ -39,25 +36,10 @@ class TraceDisplay(Display):
     upper: float
 
     @classmethod
-    def from_estimator(
-        cls, estimator: RobustEstimator, X: ArrayLike | None = None, ax: Any = None
-    ) -> Self:
-        """Draw the trace of a fitted estimator; X is not needed.
-
-        Parameters
-        ----------
-        estimator : estimator
-        X : ignored
-        ax : matplotlib Axes, optional
-
-        Returns
-        -------
-        TraceDisplay
-        """
-        check_is_fitted(estimator)
+    def _of(cls, estimator: Any, X: Any) -> Self:
         floor = estimator.certificate_.noise_floor
         values = np.array([iterate.value for iterate in estimator.trace_], dtype=np.float64)
-        return cls(values, float(estimator.objective_), floor.median, floor.upper).plot(ax)
+        return cls(values, float(estimator.objective_), floor.median, floor.upper)
 
     def _draw(self, ax: Any) -> None:
         steps = np.arange(1, self.values.size + 1)

@@ -31,7 +31,7 @@ from outweigh.estimators.input import (
     sample_weights,
 )
 from outweigh.estimators.parameters import COMMON, Parameters
-from outweigh.estimators.subsample import subsample_of, trusted
+from outweigh.estimators.subsample import allowance, subsample_of, trusted
 from outweigh.fit.certificate import Certificate
 from outweigh.fit.distances import DistanceScore
 from outweigh.fit.noise import known_covariance
@@ -59,7 +59,25 @@ _FEW = 5
 _MUCH = 0.5
 
 
-class RobustEstimator(Parameters, OutlierMixin, BaseEstimator):
+class JudgesRows(OutlierMixin):
+    """What follows from the score of each row, and the offset below which rows are outliers."""
+
+    offset_: float
+
+    @abstractmethod
+    def score_samples(self, X: ArrayLike) -> Array:
+        """Return how far each row is to be trusted: lower is less."""
+
+    def decision_function(self, X: ArrayLike) -> Array:
+        """Return ``score_samples(X) - offset_``: negative for outliers."""
+        return self.score_samples(X) - self.offset_
+
+    def predict(self, X: ArrayLike) -> NDArray[np.intp]:
+        """Return +1 for rows to be trusted and -1 for outliers."""
+        return np.where(self.decision_function(X) < 0, -1, 1)
+
+
+class RobustEstimator(Parameters, JudgesRows, BaseEstimator):
     """Base of the four estimators; not for direct use.
 
     Attributes
@@ -97,7 +115,6 @@ class RobustEstimator(Parameters, OutlierMixin, BaseEstimator):
     scale_: Array
     weights_: Any
     subsample_: Indices | None
-    offset_: float
     contamination_: float
     contamination_bound_: float
     objective_: float
@@ -159,10 +176,12 @@ class RobustEstimator(Parameters, OutlierMixin, BaseEstimator):
                 self._fit_rows(rows, np.ones(rows.shape[0]) if weight is None else weight)
             else:
                 drawn = subsample_of(rows, weight, self.subsample, self.random_state)
-                self.subsample_ = drawn.indices
+                self.subsample_, some_rows, some_weight = drawn
                 known = self.contamination != "auto"
-                self._allowance = drawn.allowance(float(self.contamination)) if known else 0.0
-                self._fit_rows(drawn.rows, drawn.weight)
+                self._allowance = (
+                    allowance(float(self.contamination), some_weight) if known else 0.0
+                )
+                self._fit_rows(some_rows, some_weight)
                 self._extend(rows, weight)
             n, dropped = int(self._incomplete.size), self.missing == "drop"
             self.certificate_ = replace(
@@ -265,16 +284,7 @@ class RobustEstimator(Parameters, OutlierMixin, BaseEstimator):
             A dask array, not yet computed, for data of Dask.
         """
         check_is_fitted(self)
-        scores: Array = each_row(self, X, self._score)
-        return scores
-
-    def decision_function(self, X: ArrayLike) -> Array:
-        """Return ``score_samples(X) - offset_``: negative for outliers."""
-        return self.score_samples(X) - self.offset_
-
-    def predict(self, X: ArrayLike) -> NDArray[np.intp]:
-        """Return +1 for rows to be trusted and -1 for outliers."""
-        return np.where(self.decision_function(X) < 0, -1, 1)
+        return each_row(self, X, self._score)
 
     def explain(self, X: ArrayLike, top: int = 5) -> Explanation:
         """Return the features that pushed out each row that `predict` flags.

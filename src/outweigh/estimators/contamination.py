@@ -7,17 +7,17 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, OutlierMixin, clone
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from outweigh.estimators.base import RobustEstimator
+from outweigh.estimators.base import JudgesRows, RobustEstimator
 from outweigh.estimators.parameters import SEARCH
 from outweigh.protocols import Array
 
 
-class ContaminationSearch(OutlierMixin, MetaEstimatorMixin, BaseEstimator):
+class ContaminationSearch(JudgesRows, MetaEstimatorMixin, BaseEstimator):
     """The smallest contamination at which an estimator reaches the level of clean data.
 
     If the guess is too small, the weights found score much more than clean data does (footnote to
@@ -136,6 +136,7 @@ class ContaminationSearch(OutlierMixin, MetaEstimatorMixin, BaseEstimator):
             )
         self.contamination_ = high
         self.estimator_ = best
+        self.offset_ = best.offset_
         self.feasible_ = feasible
         self.trials_ = trials
         return self
@@ -145,12 +146,6 @@ class ContaminationSearch(OutlierMixin, MetaEstimatorMixin, BaseEstimator):
         if isinstance(self.estimator, RobustEstimator):
             tags.input_tags = get_tags(self.estimator).input_tags
         return tags
-
-    @property
-    def offset_(self) -> float:
-        """The threshold of `estimator_`."""
-        check_is_fitted(self)
-        return self.estimator_.offset_
 
     @property
     def n_features_in_(self) -> int:
@@ -167,13 +162,3 @@ class ContaminationSearch(OutlierMixin, MetaEstimatorMixin, BaseEstimator):
         """Return the scores of `estimator_`: lower is less trusted."""
         check_is_fitted(self)
         return self.estimator_.score_samples(X)
-
-    def decision_function(self, X: ArrayLike) -> Array:
-        """Return the decision function of `estimator_`: negative for outliers."""
-        check_is_fitted(self)
-        return self.estimator_.decision_function(X)
-
-    def predict(self, X: ArrayLike) -> NDArray[np.intp]:
-        """Return +1 for rows to be trusted and -1 for outliers, by `estimator_`."""
-        check_is_fitted(self)
-        return self.estimator_.predict(X)

@@ -115,7 +115,7 @@ def each_row(
     *,
     dtypes: Any = np.float64,
     n_columns: int | None = None,
-) -> Any:
+) -> NDArray[Any]:
     """Return a function of every row: an array, or lazily a dask array for data of Dask.
 
     Parameters
@@ -134,7 +134,8 @@ def each_row(
         validate_data(estimator, _stand_in(X), reset=False, skip_check_array=True)
         from outweigh.samples.dask_chunks import map_rows
 
-        return map_rows(X, function, n_columns)
+        mapped: NDArray[Any] = map_rows(X, function, n_columns)
+        return mapped
     if is_on_disk(X) or get_tags(estimator).input_tags.sparse:
         return open_rows(estimator, X).map(function)
     return function(_validated(estimator, X, reset=False, dtype=dtypes))

@@ -117,8 +117,7 @@ class MeanEstimator(RobustEstimator):
     def _squared_distances(self, X: ArrayLike) -> Array:
         """Return the squared distance of each row from `location_`, in the units of the noise."""
         function = partial(_squared_distances, location=self.location_, precision=self._precision)
-        distances: Array = each_row(self, X, function)
-        return distances
+        return each_row(self, X, function)
 
     @property
     def _precision(self) -> Array:

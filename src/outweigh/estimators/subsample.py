@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,33 +19,22 @@ logger = logging.getLogger("outweigh")
 _DEVIATIONS = 4.0
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Subsample:
-    """The rows that weights are searched on, where these are not all.
+def allowance(contamination: float, weight: Array) -> float:
+    """Return how much more than a share of all rows may well be the share in a sample of them.
 
-    Attributes
+    Where a given share of all rows may be wrong, that of the sample exceeds it half of the
+    time, and rows far out that could not be removed would be the end of the estimate. Four
+    standard deviations, which sampling without replacement makes somewhat smaller yet.
+
+    Parameters
     ----------
-    indices : ndarray of int, shape (m,)
-        Their places among all rows, increasing.
-    rows : Rows
+    contamination : float
     weight : ndarray of shape (m,)
-        Their sample weights, all positive.
+        Sample weights of the rows of the sample, all positive.
     """
-
-    indices: Indices
-    rows: Rows
-    weight: Array
-
-    def allowance(self, contamination: float) -> float:
-        """Return how much more than a share of all rows may well be the share among these.
-
-        Where a given share of all rows may be wrong, that of the sample exceeds it half of the
-        time, and rows far out that could not be removed would be the end of the estimate. Four
-        standard deviations, which sampling without replacement makes somewhat smaller yet.
-        """
-        n_effective = float(self.weight.sum() ** 2 / (self.weight @ self.weight))
-        deviation = np.sqrt(contamination * (1.0 - contamination) / n_effective)
-        return float(min(_DEVIATIONS * deviation, (0.5 - contamination) / 2.0))
+    n_effective = float(weight.sum() ** 2 / (weight @ weight))
+    deviation = np.sqrt(contamination * (1.0 - contamination) / n_effective)
+    return float(min(_DEVIATIONS * deviation, (0.5 - contamination) / 2.0))
 
 
 def trusted(
@@ -61,8 +49,10 @@ def subsample_of(
     sample_weight: Array | None,
     size: int,
     random_state: int | np.random.RandomState | None,
-) -> Subsample:
+) -> tuple[Indices, Rows, Array]:
     """Return `size` of the rows of positive weight, of which there are more.
+
+    That is their places among all rows, increasing, the rows, and their sample weights.
 
     Parameters
     ----------
@@ -86,5 +76,4 @@ def subsample_of(
     indices = indices if counted is None else counted[indices]
     weight = None if sample_weight is None else sample_weight[indices]
     # Relative weights count as rows by their own sizes: those of a sample may all be small.
-    weight = sample_weights(weight, size)
-    return Subsample(indices, rows.part(indices), weight)
+    return indices, rows.part(indices), sample_weights(weight, size)

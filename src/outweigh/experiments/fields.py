@@ -36,7 +36,6 @@ class Fields:
         self, values: Mapping[str, Any], file: str, allowed: Iterable[str], prefix: str = ""
     ) -> None:
         self.values = values
-        self.keys = tuple(values)
         self._file = file
         self._prefix = prefix
         choices = list(allowed)

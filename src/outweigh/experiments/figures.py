@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from outweigh.displays.canvas import NEEDED_BY, image, styled
 from outweigh.experiments.algorithms import ALGORITHMS, BLACK, VERMILLION, YELLOW, Algorithm
-from outweigh.experiments.metrics import METRICS
+from outweigh.experiments.metrics import ERRORS
 from outweigh.experiments.spec import GUIDES
 from outweigh.experiments.summary import Summary
 from outweigh.libraries import library
@@ -77,7 +77,7 @@ def panel(summary: Summary) -> dict[str, bytes]:
         _draw_guide(axes, summary)
         _scale(axes, summary)
         axes.set_xlabel(experiment.label or _axis_name(experiment.parameter))
-        axes.set_ylabel(METRICS[experiment.metric].label)
+        axes.set_ylabel(ERRORS[experiment.task][0])
         axes.set_title(f"{experiment.title}\n{_setting(summary)}", loc="left", linespacing=1.5)
         if axes.get_legend_handles_labels()[0]:
             figure.legend(loc="outside lower center", ncols=2, columnspacing=1.4, handlelength=2.4)
@@ -150,7 +150,7 @@ def _scale(axes: Any, summary: Summary) -> None:
     plain = FuncFormatter(lambda value, _: f"{value:g}")
     known = [cell for cell in summary.cells if cell.n_done]
     smallest = min((cell.lower for cell in known), default=0.0)
-    if summary.experiment.log_y and smallest > 0:
+    if smallest > 0:
         axes.set_yscale("log")
         span = max(cell.upper for cell in known) / smallest
         subs = next(subs for limit, subs in _LOG_TICKS if span < limit)
@@ -185,15 +185,9 @@ def _axis_name(parameter: str) -> str:
 
 def _draw_errors(axes: Any, errors: Mapping[str, float]) -> None:
     ordered = [ALGORITHMS[name] for name in sorted(errors, key=errors.__getitem__, reverse=True)]
-    for height, algorithm in enumerate(ordered):
-        error, colour = errors[algorithm.name], algorithm.colour
-        marker = "o" if algorithm.marker == "None" else algorithm.marker
-        axes.plot([0, error], [height, height], color=colour, linewidth=1.0)
-        axes.plot(error, height, marker, color=colour, markersize=6.5 if algorithm.ours else 5.0)
-        axes.annotate(
-            f"{error:.3f}", (error, height), (5, 0), textcoords="offset points", va="center"
-        )
-    axes.set_yticks(range(len(ordered)), [algorithm.label for algorithm in ordered])
+    widths, colours = [errors[a.name] for a in ordered], [a.colour for a in ordered]
+    bars = axes.barh([a.label for a in ordered], widths, height=0.45, color=colours)
+    axes.bar_label(bars, fmt="%.3f", padding=4)
     for label, algorithm in zip(axes.get_yticklabels(), ordered, strict=True):
         label.set_fontweight("bold" if algorithm.ours else "normal")
     axes.tick_params(axis="y", length=0)

@@ -6,7 +6,6 @@ A file looks like this; everything under ``quick``, and all that has a default, 
     adversary = "constant_bias"  # outweigh list adversaries
     algorithms = ["oracle", "outweigh"]  # outweigh list algorithms
     trials = 10
-    metric = "l2"  # the default for means
     seed = 0  # the default
 
     [fixed]  # dimensions that stay the same
@@ -22,7 +21,6 @@ A file looks like this; everything under ``quick``, and all that has a default, 
 
     [axes]
     log_x = true
-    log_y = true  # the default
     guide = "worst_case"  # or "one_row_at_a_time": a rate of the paper as a line
 
     [quick]  # what --quick leaves
@@ -43,10 +41,9 @@ from outweigh.adversaries import ADVERSARIES, MEAN_ADVERSARIES, options_of
 from outweigh.experiments.algorithms import ALGORITHMS
 from outweigh.experiments.errors import ExperimentError, unknown
 from outweigh.experiments.fields import Fields
-from outweigh.experiments.metrics import DEFAULT_METRIC, METRICS
 from outweigh.experiments.spec import DIMENSIONS, GUIDES, Experiment, Point
 
-_KEYS = ("name", "title", "about", "source", "adversary", "algorithms", "trials", "metric", "seed")
+_KEYS = ("name", "title", "about", "source", "adversary", "algorithms", "trials", "seed")
 _TABLES = ("fixed", "options", "grid", "axes", "quick")
 
 _SPECS = resources.files("outweigh.experiments").joinpath("specs")
@@ -119,12 +116,8 @@ def parse(text: str, name: str, file: str) -> Experiment:
 
     adversary = fields.choice("adversary", ADVERSARIES)
     task = "mean" if adversary in MEAN_ADVERSARIES else "components"
-    metric = fields.choice("metric", METRICS, default=DEFAULT_METRIC[task])
-    if METRICS[metric].task != task:
-        suited = [m.name for m in METRICS.values() if m.task == task]
-        fields.fail("metric", f"{metric!r} is not for {task}; choose from {', '.join(suited)}")
     parameter, values = _grid(fields, adversary)
-    axes = fields.table("axes", allowed=("log_x", "log_y", "label", "guide"))
+    axes = fields.table("axes", allowed=("log_x", "label", "guide"))
     experiment = Experiment(
         name=fields.name("name", default=name),
         title=fields.text("title", default=name),
@@ -132,7 +125,6 @@ def parse(text: str, name: str, file: str) -> Experiment:
         source=fields.text("source", default=""),
         adversary=adversary,
         task=task,
-        metric=metric,
         parameter=parameter,
         values=values,
         fixed=_fixed(fields, parameter),
@@ -141,7 +133,6 @@ def parse(text: str, name: str, file: str) -> Experiment:
         trials=fields.count("trials"),
         seed=fields.count("seed", default=0, least=0),
         log_x=axes.flag("log_x", default=False),
-        log_y=axes.flag("log_y", default=True),
         label=axes.text("label", default=""),
         guide=axes.choice("guide", ("", *GUIDES), default=""),
         quick=_quick(fields, task, parameter),
@@ -155,18 +146,17 @@ def parse(text: str, name: str, file: str) -> Experiment:
 def _grid(fields: Fields, adversary: str) -> tuple[str, tuple[float, ...]]:
     choices = (*DIMENSIONS, *options_of(adversary))
     grid = fields.table("grid", allowed=choices, required=True)
-    if len(grid.keys) != 1:
-        fields.fail(
-            "grid", f"must change exactly one parameter, got {', '.join(grid.keys) or 'none'}"
-        )
-    return grid.keys[0], grid.numbers(grid.keys[0], whole=_is_count(grid.keys[0]))
+    names = list(grid.values)
+    if len(names) != 1:
+        fields.fail("grid", f"must change exactly one parameter, got {', '.join(names) or 'none'}")
+    return names[0], grid.numbers(names[0], whole=_is_count(names[0]))
 
 
 def _fixed(fields: Fields, parameter: str) -> dict[str, Any]:
     fixed = fields.table("fixed", allowed=DIMENSIONS)
     _refuse_twice(fixed, parameter)
     # Without n_nonzero the problem is dense; all else is needed.
-    needed = [d for d in DIMENSIONS if d != parameter and (d != "n_nonzero" or d in fixed.keys)]
+    needed = [d for d in DIMENSIONS if d != parameter and (d != "n_nonzero" or d in fixed.values)]
     return {name: fixed.count(name) if _is_count(name) else fixed.number(name) for name in needed}
 
 
@@ -179,7 +169,7 @@ def _options(fields: Fields, adversary: str, parameter: str) -> dict[str, Any]:
 
 
 def _refuse_twice(fields: Fields, parameter: str) -> None:
-    if parameter in fields.keys:
+    if parameter in fields.values:
         fields.fail(parameter, "is also in grid; leave it out here")
 
 
@@ -195,7 +185,7 @@ def _quick(fields: Fields, task: str, parameter: str) -> dict[str, Any]:
         "trials": lambda: quick.count("trials"),
         "algorithms": lambda: _algorithms(quick, task),
     }
-    return {key: read() for key, read in readers.items() if key in quick.keys}
+    return {key: read() for key, read in readers.items() if key in quick.values}
 
 
 def _check_point(fields: Fields, experiment: Experiment, point: Point) -> None:

@@ -25,7 +25,7 @@ from threadpoolctl import threadpool_limits
 
 from outweigh.adversaries import Sample, make
 from outweigh.experiments.algorithms import ALGORITHMS, Algorithm
-from outweigh.experiments.metrics import METRICS, Metric
+from outweigh.experiments.metrics import ERRORS
 from outweigh.experiments.spec import Record, Run, derive_seed
 from outweigh.libraries import versions
 
@@ -46,18 +46,8 @@ def execute(run: Run) -> Record:
         ``error``.
     """
     point = run.point
-    record: Record = {
-        "key": run.key,
-        "experiment": run.experiment,
-        "adversary": run.adversary,
-        "metric": run.metric,
-        "point": point.as_dict(),
-        "x": point.x,
-        "algorithm": run.algorithm,
-        "trial": run.trial,
-        "seed": run.seed,
-        "versions": dict(versions()),
-    }
+    about = {"point": point.as_dict(), "x": point.x, "versions": dict(versions())}
+    record: Record = {**vars(run), **about}
     algorithm = ALGORITHMS[run.algorithm]
     with threadpool_limits(limits=1), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -68,7 +58,7 @@ def execute(run: Run) -> Record:
                 point.n_nonzero, point.contamination, derive_seed(run.seed, run.algorithm)
             )
             seconds, peak = timed_fit(algorithm, estimator, sample)
-            record |= outcome(METRICS[run.metric], algorithm, estimator, sample)
+            record |= outcome(algorithm, estimator, sample)
             record |= {"status": "ok", "seconds": seconds, "peak_memory_mb": peak}
         except Exception as error:  # any failure of an algorithm is a result of the experiment
             record |= {"status": "failed", "failure": _one_line(f"{type(error).__name__}: {error}")}
@@ -77,15 +67,6 @@ def execute(run: Run) -> Record:
             {_one_line(f"{w.category.__name__}: {w.message}") for w in caught}
         )
     return record
-
-
-def estimate_of(algorithm: Algorithm, estimator: Any) -> npt.NDArray[np.float64]:
-    """Return what a fitted estimator found, checked to be finite."""
-    found = estimator.location_ if algorithm.task == "mean" else estimator.components_
-    estimate = np.asarray(found, dtype=np.float64)
-    if not np.all(np.isfinite(estimate)):
-        raise FloatingPointError("the estimate is not finite")
-    return estimate
 
 
 def flagged_rows(estimator: Any, X: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_] | None:
@@ -129,14 +110,17 @@ def timed_fit(algorithm: Algorithm, estimator: Any, sample: Sample) -> tuple[flo
     return round(seconds, 6), peak
 
 
-def outcome(metric: Metric, algorithm: Algorithm, estimator: Any, sample: Sample) -> Record:
+def outcome(algorithm: Algorithm, estimator: Any, sample: Sample) -> Record:
     """Return how far a fitted estimator is from the truth, and what it says of the rows."""
-    error = metric.distance(estimate_of(algorithm, estimator), sample.truth)
+    found = estimator.location_ if algorithm.task == "mean" else estimator.components_
+    estimate = np.asarray(found, dtype=np.float64)
+    if not np.all(np.isfinite(estimate)):
+        raise FloatingPointError("the estimate is not finite")
     n_iter = getattr(estimator, "n_iter_", None)
     verdict = getattr(getattr(estimator, "certificate_", None), "verdict", None)
     flagged = flagged_rows(estimator, sample.X)
     return {
-        "error": error,
+        "error": ERRORS[algorithm.task][1](estimate, sample.truth),
         "n_iter": None if n_iter is None else int(n_iter),
         "verdict": None if verdict is None else _one_line(str(verdict)),
         "n_flagged": None if flagged is None else int(flagged.sum()),

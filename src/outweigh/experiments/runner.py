@@ -26,7 +26,7 @@ def missing_runs(runs: Iterable[Run], store: Store, retry_failed: bool = False) 
     """
     missing: dict[str, Run] = {}
     for run in runs:
-        record = store.get(run.key)
+        record = store.records.get(run.key)
         if record is None or (retry_failed and record["status"] == "failed"):
             missing[run.key] = run
     return list(missing.values())

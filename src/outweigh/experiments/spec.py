@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-SCHEMA = 1
+SCHEMA = 2
 """Version of what a record means. Raise it when keys, seeds or fields change their meaning."""
 
 Record = dict[str, Any]
@@ -81,7 +81,6 @@ class Run:
 
     experiment: str
     adversary: str
-    metric: str
     point: Point
     algorithm: str
     trial: int
@@ -110,8 +109,6 @@ class Experiment:
     adversary : str
         A key of :data:`outweigh.adversaries.ADVERSARIES`.
     task : {"mean", "components"}
-    metric : str
-        A key of :data:`outweigh.experiments.metrics.METRICS`.
     parameter : str
         The parameter that the grid changes: a dimension or an option of the adversary.
     values : tuple of numbers
@@ -125,8 +122,8 @@ class Experiment:
     trials : int
     seed : int
         Base of all seeds.
-    log_x, log_y : bool
-        Whether the axes of its figure are logarithmic.
+    log_x : bool
+        Whether the axis of the parameter is logarithmic in its figure; that of errors is.
     label : str
         What its figure calls the parameter; empty for the usual name.
     guide : str
@@ -139,7 +136,6 @@ class Experiment:
     title: str
     adversary: str
     task: str
-    metric: str
     parameter: str
     values: tuple[float, ...]
     fixed: Mapping[str, Any]
@@ -150,7 +146,6 @@ class Experiment:
     source: str = ""
     seed: int = 0
     log_x: bool = False
-    log_y: bool = True
     label: str = ""
     guide: str = ""
     quick: Mapping[str, Any] = field(default_factory=dict)
@@ -182,8 +177,8 @@ class Experiment:
         """Return one run with its seed and key."""
         where = (self.name, self.adversary, point.as_dict(), trial)
         seed = derive_seed(self.seed, *where)
-        key = digest(SCHEMA, *where, self.metric, algorithm, seed)[:20]
-        return Run(self.name, self.adversary, self.metric, point, algorithm, trial, seed, key)
+        key = digest(SCHEMA, *where, algorithm, seed)[:20]
+        return Run(self.name, self.adversary, point, algorithm, trial, seed, key)
 
 
 def enumerate_runs(experiments: Iterable[Experiment]) -> list[Run]:

@@ -11,7 +11,7 @@ import json
 import os
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO, Self
 
@@ -34,6 +34,11 @@ class Store:
         The version of the library. A file from another version is refused, since its results
         may not be comparable.
 
+    Attributes
+    ----------
+    records : dict
+        The record of each run that has one, by its key.
+
     Raises
     ------
     ExperimentError
@@ -44,27 +49,13 @@ class Store:
         self.path = Path(path)
         self._version = version
         self._file: BinaryIO | None = None
-        self._records: dict[str, Record] = {}
+        self.records: dict[str, Record] = {}
         self._read()
 
-    def __len__(self) -> int:
-        return len(self._records)
-
-    def __iter__(self) -> Iterator[Record]:
-        return iter(self._records.values())
-
-    def get(self, key: str) -> Record | None:
-        """Return the record of a run, or None."""
-        return self._records.get(key)
-
     def __enter__(self) -> Self:
-        try:
+        with self._told("cannot be written: {}; choose another --out"):
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self._file = open(self.path, "a+b")
-        except OSError as error:
-            raise self._error(
-                f"cannot be written: {error.strerror}; choose another --out"
-            ) from error
         try:
             self._lock(self._file)
             # Another process may have written between reading and locking.
@@ -86,18 +77,15 @@ class Store:
         if self._file is None:
             raise RuntimeError("open the store with `with` before writing to it")
         self._write(record)
-        self._records[str(record["key"])] = dict(record)
+        self.records[str(record["key"])] = dict(record)
 
     def _write(self, line: Mapping[str, Any]) -> None:
         assert self._file is not None
         text = json.dumps(line, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
-        try:
+        with self._told("cannot be written: {}; all earlier records are safe"):
             self._file.write(text.encode("ascii") + b"\n")
             self._file.flush()
             os.fsync(self._file.fileno())
-        except OSError as error:
-            problem = f"cannot be written: {error.strerror}; all earlier records are safe"
-            raise self._error(problem) from error
 
     def _close(self) -> None:
         if self._file is not None:
@@ -108,13 +96,11 @@ class Store:
 
     def _read(self) -> int:
         """Read the complete lines; return how many bytes they are."""
-        self._records = {}
-        try:
+        self.records = {}
+        with self._told("cannot be read: {}"):
+            if not self.path.exists():
+                return 0
             data = self.path.read_bytes()
-        except FileNotFoundError:
-            return 0
-        except OSError as error:
-            raise self._error(f"cannot be read: {error.strerror}") from error
         kept = data.rfind(b"\n") + 1
         lines = data[:kept].splitlines()
         if not lines:
@@ -131,7 +117,7 @@ class Store:
                     f"line {number} is damaged; remove that line, or choose another --out; "
                     f"nothing was written"
                 )
-            self._records[str(record["key"])] = record
+            self.records[str(record["key"])] = record
         return kept
 
     def _check_header(self, line: bytes) -> None:
@@ -151,11 +137,16 @@ class Store:
             return
         import fcntl
 
-        try:
+        with self._told("another process is writing to it; wait for it, or choose another --out"):
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+    @contextmanager
+    def _told(self, problem: str) -> Iterator[None]:
+        """Say in one line what the system refuses; its own words go between the braces."""
+        try:
+            yield
         except OSError as error:
-            problem = "another process is writing to it; wait for it, or choose another --out"
-            raise self._error(problem) from error
+            raise self._error(problem.format(error.strerror)) from error
 
     def _error(self, problem: str) -> ExperimentError:
         return ExperimentError(f"{self.path}: {problem}")

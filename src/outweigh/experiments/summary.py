@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -97,17 +98,18 @@ class Defeat:
 
     Attributes
     ----------
-    outside : bool
-        Whether the rival's median is even below our lower quartile.
+    experiment : str
+    ours, rival : Cell
     """
 
     experiment: str
-    x: float
-    rival: str
-    ours: str
-    rival_median: float
-    our_median: float
-    outside: bool
+    ours: Cell
+    rival: Cell
+
+    @property
+    def outside(self) -> bool:
+        """Whether the rival's median is even below our lower quartile."""
+        return self.rival.median < self.ours.lower
 
 
 def summarise(experiment: Experiment, store: Store) -> Summary:
@@ -117,21 +119,20 @@ def summarise(experiment: Experiment, store: Store) -> Summary:
     """
     cells, failures, n_missing = [], [], 0
     versions: list[dict[str, str]] = []
-    warned: dict[str, int] = {}
+    warned = Counter[str]()
     for point in experiment.points():
         for algorithm in experiment.algorithms:
             keys = [experiment.run(point, algorithm, t).key for t in range(experiment.trials)]
-            records = [record for record in map(store.get, keys) if record is not None]
+            records = [record for record in map(store.records.get, keys) if record is not None]
             failed = [record for record in records if record["status"] == "failed"]
             failures += failed
             n_missing += len(keys) - len(records)
             for record in records:
                 if record["versions"] not in versions:
                     versions.append(record["versions"])
-                if "warnings" in record:
-                    warned[algorithm] = warned.get(algorithm, 0) + 1
+                warned[algorithm] += "warnings" in record
             cells.append(_cell(point.x, algorithm, records, len(keys)))
-    return Summary(experiment, tuple(cells), tuple(failures), n_missing, tuple(versions), warned)
+    return Summary(experiment, tuple(cells), tuple(failures), n_missing, tuple(versions), +warned)
 
 
 def defeats(summary: Summary) -> Iterator[Defeat]:
@@ -143,15 +144,7 @@ def defeats(summary: Summary) -> Iterator[Defeat]:
         for rival in summary.rivals:
             theirs = summary.cell(mine.x, rival)
             if theirs.n_done and theirs.median < 0.99 * mine.median:
-                yield Defeat(
-                    experiment=summary.experiment.name,
-                    x=mine.x,
-                    rival=rival,
-                    ours=mine.algorithm,
-                    rival_median=theirs.median,
-                    our_median=mine.median,
-                    outside=theirs.median < mine.lower,
-                )
+                yield Defeat(summary.experiment.name, mine, theirs)
 
 
 def _cell(x: float, algorithm: str, records: list[Record], n_runs: int) -> Cell:

@@ -61,29 +61,28 @@ def inert(text: str) -> str:
     return f"'{text}" if text.startswith(_FORMULA) and not is_number(text) else text
 
 
-def rows_frame(labels: Sequence[str], name: str, found: Explanation, **numbers: Array) -> Any:
-    """Return what is known of each row as a pandas DataFrame, for a file: all text is `inert`.
+def rows_csv(labels: Sequence[str], name: str | None, found: Explanation, **numbers: Array) -> str:
+    """Return what is known of each row as CSV, in which all text is `inert`.
 
     Parameters
     ----------
     labels : sequence of str
         The names of the rows.
-    name : str
-        The name of the column that they stand in.
+    name : str or None
+        The name of the column that they stand in; row by default.
     found : Explanation
         The reasons against the rows that are distrusted.
     **numbers : ndarray of shape (n,)
         Further columns, such as weight and score.
     """
     reasons = {int(row): found.reasons(i) for i, row in enumerate(found.rows)}
-    return _pandas().DataFrame(
-        {
-            inert(name): [inert(label) for label in labels],
-            **numbers,
-            "distrusted": [i in reasons for i in range(len(labels))],
-            "reasons": [inert(reasons.get(i, "")) for i in range(len(labels))],
-        }
-    )
+    columns = {
+        inert(name or "row"): [inert(label) for label in labels],
+        **numbers,
+        "distrusted": [i in reasons for i in range(len(labels))],
+        "reasons": [inert(reasons.get(i, "")) for i in range(len(labels))],
+    }
+    return str(_pandas().DataFrame(columns).to_csv(index=False))
 
 
 def _pandas() -> Any:

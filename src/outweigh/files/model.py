@@ -24,7 +24,7 @@ import io
 import json
 import math
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 from types import EllipsisType, UnionType
@@ -38,21 +38,7 @@ from outweigh.estimators.mean import RobustMean, RobustSparseMean
 from outweigh.estimators.pca import RobustPCA, RobustSparsePCA
 from outweigh.files.archive import TooLarge, array_in, check_members, read_member
 from outweigh.files.writing import write_file
-from outweigh.fit.certificate import Certificate, Moreau
-from outweigh.fit.distances import Apart, Distances, DistanceScore
-from outweigh.fit.elliptical import Cloud
-from outweigh.fit.law import Learned, Student
-from outweigh.fit.marginals import Marginals
-from outweigh.fit.noise import Standardizer
-from outweigh.fit.posterior import Group
-from outweigh.fit.reach import Reach
-from outweigh.fit.scatter import Scatter
-from outweigh.fit.score import EllipticalScore, RowScore
-from outweigh.forms import Form
 from outweigh.libraries import version_of
-from outweigh.norms import KyFan, LargestEntries, RowwiseLargest
-from outweigh.norms.floor import NoiseFloor
-from outweigh.optimise.descent import Iterate
 from outweigh.protocols import Status
 
 FORMAT, SCHEMA = "outweigh model", 5
@@ -77,23 +63,33 @@ _STATE: dict[type[RobustEstimator], str] = {
 }
 # Not every fit has these: data without names, in memory, weights that are lazy.
 _OPTIONAL = "feature_names_in_:d n_passes_: weights_:n covariance_:dd"
-RECORDS: tuple[Any, ...] = (
-    *(Certificate, Moreau, NoiseFloor, Iterate, Form),
-    *(KyFan, LargestEntries, RowwiseLargest),
-    *(Group, Student, Learned),
-    *(RowScore, DistanceScore, Distances, Apart, Standardizer),
-    *(EllipticalScore, Cloud, Marginals, Scatter, Reach),
-)
 
 
 def _axes(declared: str) -> dict[str, str]:
     return dict(word.split(":") for word in declared.split())
 
 
+# The types of a class do not change, and a trace has hundreds of records.
+_types: Callable[[Any], dict[str, Any]] = cache(get_type_hints)
+
+
+def _records(declared: Any) -> set[Any]:
+    """Return the dataclasses that a type is declared of, at any depth."""
+    own: set[Any] = {declared} if dataclasses.is_dataclass(declared) else set()
+    inside = _types(declared).values() if own else get_args(declared)
+    return own.union(*map(_records, inside))
+
+
 STATE = {cls: _axes(declared) for cls, declared in _STATE.items()}
 OPTIONAL = _axes(_OPTIONAL)
 _ESTIMATORS = {cls.__name__: cls for cls in STATE}
-_RECORDS = {cls.__name__: cls for cls in RECORDS}
+# The library's own records: those that the attributes of an estimator may hold.
+_RECORDS = {
+    record.__name__: record
+    for cls, declared in STATE.items()
+    for key in declared
+    for record in _records(_types(cls)[key])
+}
 
 # Of model.json, which takes several times as much memory when it is parsed.
 _MAX_TEXT = 64_000_000
@@ -207,56 +203,55 @@ def load_model(source: str | Path | BinaryIO, *, max_gigabytes: float = 1.0) -> 
     try:
         with zipfile.ZipFile(source) as archive:
             check_members(archive, 1e9 * max_gigabytes)
-            return _load(archive, name)
-    except ModelFileError:
-        raise
-    except FileNotFoundError:
-        raise ModelFileError(f"{name}: no such file") from None
-    except IsADirectoryError:
-        raise ModelFileError(f"{name}: is a folder, not a model") from None
-    except TooLarge as error:
-        raise ModelFileError(
-            f"{name}: holds more than {max_gigabytes:g} GB when it is decompressed; if you trust "
-            "it, load_model(..., max_gigabytes=...) in Python takes more"
-        ) from error
-    except zipfile.BadZipFile as error:
-        raise ModelFileError(
-            f"{name}: is not an outweigh model, or is damaged ({error}); models are written by "
-            "`outweigh fit --save`"
-        ) from error
-    except OSError as error:
-        raise ModelFileError(f"{name}: cannot be read: {error.strerror or error}") from error
+            return _load(archive)
     except Exception as error:
-        what = f"{type(error).__name__}: {error}"
-        raise ModelFileError(
-            f"{name}: is damaged or was not written by outweigh ({what})"
-        ) from error
+        raise ModelFileError(f"{name}: {_reason(error, max_gigabytes)}") from error
 
 
-def _load(archive: zipfile.ZipFile, name: str) -> RobustEstimator:
+def _reason(error: Exception, max_gigabytes: float) -> str:
+    """Return why a model could not be read, in words."""
+    if isinstance(error, ModelFileError):
+        return str(error)
+    if isinstance(error, FileNotFoundError):
+        return "no such file"
+    if isinstance(error, IsADirectoryError):
+        return "is a folder, not a model"
+    if isinstance(error, TooLarge):
+        return (
+            f"holds more than {max_gigabytes:g} GB when it is decompressed; if you trust it, "
+            "load_model(..., max_gigabytes=...) in Python takes more"
+        )
+    if isinstance(error, zipfile.BadZipFile):
+        return (
+            f"is not an outweigh model, or is damaged ({error}); models are written by "
+            "`outweigh fit --save`"
+        )
+    if isinstance(error, OSError):
+        return f"cannot be read: {error.strerror or error}"
+    return f"is damaged or was not written by outweigh ({type(error).__name__}: {error})"
+
+
+def _load(archive: zipfile.ZipFile) -> RobustEstimator:
     if not {"model.json", "checksum"} <= set(archive.namelist()):
-        raise ModelFileError(f"{name}: is a zip file, but not an outweigh model")
+        raise ModelFileError("is a zip file, but not an outweigh model")
     if archive.getinfo("model.json").file_size > _MAX_TEXT:
         raise TooLarge("model.json")
     text = read_member(archive, "model.json").getvalue()
     if _digest(text).encode() != read_member(archive, "checksum").getvalue().strip():
-        raise ModelFileError(f"{name}: is damaged: model.json does not match its checksum")
+        raise ValueError("model.json does not match its checksum")
     model = json.loads(text)
     if model["format"] != FORMAT:
-        raise ModelFileError(f"{name}: is not an outweigh model")
+        raise ModelFileError("is not an outweigh model")
     if model["schema"] != SCHEMA:
         raise ModelFileError(
-            f"{name}: was written in schema {model['schema']} by outweigh {model['version']}; "
-            f"this version reads schema {SCHEMA}"
+            f"was written in schema {model['schema']} by outweigh {model['version']}; this version "
+            f"reads schema {SCHEMA}"
         )
-    arrays = [_array(archive, number, entry, name) for number, entry in enumerate(model["arrays"])]
+    arrays = [_array(archive, number, entry) for number, entry in enumerate(model["arrays"])]
     cls = _ESTIMATORS[model["estimator"]]
     estimator = cls(**{key: _decoded(value, arrays) for key, value in model["parameters"].items()})
     if set(model["state"]) - set(OPTIONAL) != set(STATE[cls]):
-        raise ModelFileError(
-            f"{name}: is damaged: it sets attributes that {cls.__name__} does not have, or lacks "
-            "some that it has"
-        )
+        raise ValueError(f"it sets attributes that {cls.__name__} has not, or lacks some it has")
     state = {key: _decoded(value, arrays) for key, value in model["state"].items()}
     _check_state(cls, state)
     _check_types(cls, state)
@@ -268,7 +263,7 @@ def _load(archive: zipfile.ZipFile, name: str) -> RobustEstimator:
         rows = np.repeat(np.arange(float(n))[:, None], estimator.n_features_in_, axis=1)
         scores = estimator._score(rows)
         if scores.shape != (n,) or not np.isfinite(scores - estimator.offset_).all():
-            raise ModelFileError(f"{name}: is damaged: it gives scores that are not finite")
+            raise ValueError("it gives scores that are not finite")
     return estimator
 
 
@@ -294,10 +289,6 @@ def _check_types(cls: type, values: Mapping[str, Any]) -> None:
     for key, declared in _types(cls).items():
         if key in values and not _is(values[key], declared):
             raise ValueError(f"{key} of {cls.__name__} is not of the type {declared}")
-
-
-# The types of a class do not change, and a trace has hundreds of records.
-_types = cache(get_type_hints)
 
 
 def _is(value: Any, declared: Any) -> bool:
@@ -331,7 +322,7 @@ def _encoded(value: Any, arrays: list[NDArray[Any]]) -> Any:
         return {"array": len(arrays) - 1}
     if isinstance(value, tuple):
         return {"tuple": [_encoded(item, arrays) for item in value]}
-    if type(value) in RECORDS:
+    if type(value) in _RECORDS.values():
         fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
         encoded = {key: _encoded(item, arrays) for key, item in fields.items()}
         return {"record": type(value).__name__, "fields": encoded}
@@ -356,19 +347,19 @@ def _decoded(value: Any, arrays: list[NDArray[Any]]) -> Any:
     return cls(**fields)
 
 
-def _array(archive: zipfile.ZipFile, number: int, entry: dict[str, Any], name: str) -> NDArray[Any]:
+def _array(archive: zipfile.ZipFile, number: int, entry: dict[str, Any]) -> NDArray[Any]:
     member = f"arrays/{number}.npy"
     if member not in archive.namelist():
-        raise ModelFileError(f"{name}: is damaged: {member} is missing")
+        raise ValueError(f"{member} is missing")
     declared = np.dtype(entry["dtype"]).itemsize * math.prod(entry["shape"])
     if archive.getinfo(member).file_size > declared + _MAX_HEADER:
-        raise ModelFileError(f"{name}: is damaged: array {number} is larger than it says")
+        raise ValueError(f"array {number} is larger than it says")
     data = read_member(archive, member)
     if _digest(data.getbuffer()) != entry["sha256"]:
-        raise ModelFileError(f"{name}: is damaged: array {number} does not match its checksum")
+        raise ValueError(f"array {number} does not match its checksum")
     array = array_in(data)
     if [array.dtype.str, list(array.shape)] != [entry["dtype"], entry["shape"]]:
-        raise ModelFileError(f"{name}: is damaged: array {number} is not of the shape it says")
+        raise ValueError(f"array {number} is not of the shape it says")
     _refuse_strange(array)
     return array
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -186,32 +187,30 @@ def table_from(found: Found, source: str, wanted: Wanted) -> Table:
             f"{source}: {len(labels)} usable rows; at least {wanted.min_rows} are needed"
         )
     n_missing = int(bad.sum())
-    recognised = found.recognised + _sentinels(values, chosen)
+    recognised = [*found.recognised, *islice(_sentinels(values, chosen), NAMED)]
     return Table(
         values, chosen, labels, id_column, dropped, n_missing, source, numbered, recognised
     )
 
 
-def _sentinels(values: Any, columns: list[str]) -> list[str]:
-    """Return a sentence for each column in which a number seems to stand for a missing value.
+def _sentinels(values: Any, columns: list[str]) -> Iterator[str]:
+    """Yield a sentence for each column in which a number seems to stand for a missing value.
 
     It is one that people take for that, it is there twice, and no other is half as far from zero.
     """
-    said = []
-    for name, column in zip(
-        columns, values.T if isinstance(values, np.ndarray) else (), strict=False
-    ):
+    if not isinstance(values, np.ndarray):
+        return
+    for name, column in zip(columns, values.T, strict=True):
         sizes = np.abs(column)
         largest = sizes.max(initial=0.0, where=np.isfinite(sizes))
         often = sizes == largest
         rest = sizes[sizes < largest]
         if largest in _SENTINELS and often.sum() > 1 and rest.size and 2.0 * rest.max() < largest:
             word = f"{column[often][0]:g}"
-            said.append(
+            yield (
                 f"{name!r} is {word} in {often.sum()} rows: use --na={word} if it means a missing "
                 "value"
             )
-    return said[:NAMED]
 
 
 def _names_in_first(found: Found, wanted: Wanted) -> list[str] | None:

@@ -20,8 +20,6 @@ from outweigh.fit.task import Task
 from outweigh.norms.entrywise import top_k_indices
 from outweigh.protocols import Array, Indices, MomentMatrix, Samples
 
-__all__ = ["Beyond", "BeyondReader", "feature_variances", "in_features", "level_beside"]
-
 _STEPS = 50
 # A found direction of no excess keeps this share of the strongest one's, to be a direction at all.
 _FAINT = 1e-9

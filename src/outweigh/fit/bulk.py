@@ -14,8 +14,6 @@ from outweigh.fit.columns import MAD_TO_SD, weighted_quantile
 from outweigh.fit.tuning import TUNING
 from outweigh.protocols import Array
 
-__all__ = ["column_bulks", "robust_scatter", "robust_variance"]
-
 _MAX_ITER = 300
 _COLUMN_STEPS = 5
 _RTOL = 1e-11

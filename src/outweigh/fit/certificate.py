@@ -26,8 +26,6 @@ _DOUBTS = {
 }
 _LOOK = "; that is more than a tenth: look at these rows (explain) before you go on"
 
-__all__ = ["Certificate", "Moreau", "certified", "stationarity", "theorem_stationarity"]
-
 
 @dataclass(frozen=True, slots=True)
 class Moreau:

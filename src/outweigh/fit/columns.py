@@ -8,15 +8,6 @@ from scipy.special import ndtri
 
 from outweigh.protocols import Array
 
-__all__ = [
-    "FEW_VALUES",
-    "MAD_TO_SD",
-    "RankedColumns",
-    "column_quantiles",
-    "largest_of",
-    "weighted_quantile",
-]
-
 # Of a Gaussian: one over the upper quartile.
 MAD_TO_SD = 1.4826
 _TINY = 1e-300

@@ -17,8 +17,6 @@ from outweigh.protocols import Array, Samples
 from outweigh.samples import DenseSamples
 from outweigh.samples.dense import INFINITE
 
-__all__ = ["Apart", "DistanceScore", "Distances", "distances_for"]
-
 _LEVEL = 0.975
 _TINY = 1e-12
 _LEAST = 1e-300

@@ -31,8 +31,6 @@ from outweigh.fit.scatter import Scatter
 from outweigh.fit.tuning import Tuning
 from outweigh.protocols import Array, Indices
 
-__all__ = ["Cloud", "Judgement", "judge_rows"]
-
 Mask = NDArray[np.bool_]
 _TINY = 1e-300
 

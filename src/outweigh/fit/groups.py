@@ -18,8 +18,6 @@ from outweigh.fit.radial import radial_law
 from outweigh.fit.tuning import Tuning
 from outweigh.protocols import Array, Indices
 
-__all__ = ["EM_STEPS", "price_of_direction", "principal_axes", "set_apart", "two_groups", "valley"]
-
 _TINY = 1e-300
 # The first step takes these shares of the rows for the minority, in turn over the starts.
 _FIRST_SHARES = (0.15, 0.3)

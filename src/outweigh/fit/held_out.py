@@ -19,15 +19,6 @@ from outweigh.fit.tuning import TUNING
 from outweigh.protocols import Array, Indices, Samples
 from outweigh.samples.matrices import as_array
 
-__all__ = [
-    "at_most",
-    "beyond_limits",
-    "fitted_distances",
-    "folds_of",
-    "leading_directions",
-    "rank_of",
-]
-
 _FOLDS = 5
 # In a table without any wrong row one is taken for far out in so many tables.
 _NONE = 0.05

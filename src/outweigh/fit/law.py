@@ -18,8 +18,6 @@ from scipy.special import expit, gammaln
 
 from outweigh.protocols import Array
 
-__all__ = ["GAUSSIAN", "Law", "Learned", "Student", "TypicalLaw"]
-
 # A law is kept at so many points, so many deviations out: the rounding of linear interpolation.
 _POINTS, _REACH = 2048, 16.0
 _STEP = 2.0 * _REACH / _POINTS

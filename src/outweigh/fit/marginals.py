@@ -17,8 +17,6 @@ from scipy.special import ndtri
 from outweigh.fit.columns import MAD_TO_SD, column_quantiles
 from outweigh.protocols import Array
 
-__all__ = ["Marginals", "marginals", "positive_spread"]
-
 _DECILE, _QUARTILE = float(ndtri(0.9)), float(ndtri(0.75))
 # Beyond this many deviations a straightened column goes on as a line: a logarithm would draw far
 # rows in. Three deviations hold all but 0.3 % of a Gaussian column.

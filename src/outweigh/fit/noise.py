@@ -20,8 +20,6 @@ from outweigh.samples import Rows
 from outweigh.samples.dense import INFINITE
 from outweigh.samples.rows import COPIED_BYTES, Affine, ArrayRows, evidence_of_copies
 
-__all__ = ["Noise", "Standardizer", "first_look", "known_covariance", "refuse_huge"]
-
 # The origin, and whether the noise is of unit size, are read off this many rows.
 ROWS_FOR_ORIGIN = 500
 # Scales that are divided by are read off all rows unless there are more values than this.

@@ -12,8 +12,6 @@ from scipy.special import expit
 from outweigh.fit.bulk import robust_scatter
 from outweigh.protocols import Array
 
-__all__ = ["component_of_bulk"]
-
 _STEPS = 200
 _RTOL = 1e-7
 # The second Gaussian is one of outliers where it is wider than the bulk along one direction by this

@@ -38,8 +38,6 @@ from outweigh.optimise.capped_simplex import CappedSimplex
 from outweigh.protocols import Array, Indices, Samples
 from outweigh.samples.matrices import as_array
 
-__all__ = ["Group", "Groups", "groups_apart", "groups_in_features", "groups_spread", "two_laws"]
-
 # Fewer rows have no law of their own.
 _FEWEST = 3.0
 # Laws of outliers along one direction: more would only follow the noise of one that is smeared.

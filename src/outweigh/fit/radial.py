@@ -22,8 +22,6 @@ from scipy.special import betaln, fdtrc, fdtri, log_expit
 from outweigh.fit.columns import weighted_quantile
 from outweigh.protocols import Array
 
-__all__ = ["FarGroup", "RadialLaw", "discovered", "radial_law", "second_group"]
-
 _TINY = 1e-300
 _MANY = 1e6
 

@@ -15,8 +15,6 @@ from outweigh.fit.tuning import Tuning
 from outweigh.protocols import Array, Indices
 from outweigh.samples.dense import INFINITE
 
-__all__ = ["Reach"]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reach:

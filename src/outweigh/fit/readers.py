@@ -21,24 +21,6 @@ from outweigh.norms.floor import noise_floor
 from outweigh.protocols import Array, Indices, Norm, Samples
 from outweigh.samples import ArrayMoment
 
-__all__ = [
-    "DenseReader",
-    "Reader",
-    "SparseReader",
-    "count_entries",
-    "count_factors",
-    "count_significant",
-    "effective_entries",
-    "entries_read_out",
-    "fix_signs",
-    "is_white",
-    "orthonormal",
-    "projected_out",
-    "spectral_edges",
-    "too_few_for_white",
-    "top_eigenvectors",
-]
-
 # Below these sizes a level of white noise cannot be told from the spikes.
 _MIN_ROWS, _MIN_FEATURES = 30, 8
 _SPIKES_SET_ASIDE = 4

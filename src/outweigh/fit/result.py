@@ -18,8 +18,6 @@ from outweigh.fit.workspace import coordinates
 from outweigh.protocols import Array, Status
 from outweigh.samples.matrices import as_array
 
-__all__ = ["Fit"]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fit:

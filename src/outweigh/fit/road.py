@@ -46,8 +46,6 @@ from outweigh.protocols import Array, Indices, Samples, Status
 from outweigh.samples import Rows
 from outweigh.samples.matrices import as_array
 
-__all__ = ["fit"]
-
 # Rows and values that a typical law is read off.
 _LAW_ROWS, _LAW_VALUES = 2000, 400_000
 

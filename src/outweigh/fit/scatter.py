@@ -10,8 +10,6 @@ from scipy.linalg import solve_triangular
 
 from outweigh.protocols import Array
 
-__all__ = ["Scatter"]
-
 _TINY = 1e-300
 # Of a variance where all rows are equal: distances from it stay within floating point.
 _LEAST = 1e-100

@@ -18,8 +18,6 @@ from outweigh.forms import Form
 from outweigh.protocols import Array, Samples
 from outweigh.samples import DenseSamples
 
-__all__ = ["EllipticalScore", "RowScore", "score_rows"]
-
 # Steepness of the terms: negligible among clean rows, in command beyond the radius or once half of
 # a row's weight is lost.
 _DISTANCE_GAIN = 20.0

@@ -18,8 +18,6 @@ from outweigh.fit.posterior import Group
 from outweigh.fit.tuning import Tuning
 from outweigh.protocols import Array, Indices
 
-__all__ = ["judge_on_features"]
-
 # Features are chosen anew with the weights found, at most so often.
 _ROUNDS = 4
 # Columns of noise that show how asymmetric rows are, and where far rows are drawn in to.

@@ -8,8 +8,6 @@ from outweigh.fit.tuning import TUNING, Tuning
 from outweigh.norms import KyFan, RowwiseLargest
 from outweigh.protocols import Array, Norm
 
-__all__ = ["Settings", "Task"]
-
 
 @dataclass(frozen=True, slots=True)
 class Task:

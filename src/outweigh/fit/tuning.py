@@ -14,8 +14,6 @@ import math
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["TUNING", "Tuning"]
-
 
 def _rule(value: float, *, off: float) -> Any:
     """Return a field with its value, and the one that switches its rule off."""

@@ -44,8 +44,6 @@ from outweigh.optimise.descent import Iterate
 from outweigh.protocols import Array, Indices, Samples, Status
 from outweigh.samples.matrices import as_array
 
-__all__ = ["fit_by_volume", "least_volume", "looks_white", "n_leading"]
-
 # Two steps tell the starts that are worth fifty; axes beyond the twelfth are no starts.
 _FIRST_STEPS, _FINALISTS, _STEPS, _STARTS_ALONG = 2, 8, 50, 12
 _SINGULAR = 1e-12

@@ -18,8 +18,6 @@ from outweigh.fit.marginals import positive_spread
 from outweigh.fit.tuning import Tuning
 from outweigh.protocols import Array, Indices
 
-__all__ = ["MOST_ROWS", "bulk_excess", "bulk_variance", "some_columns"]
-
 # The test is made on no more than these: correlations that matter show there.
 MOST_ROWS, _MOST_COLUMNS = 1000, 150
 # Axes beyond the edge whose bulk is looked at.

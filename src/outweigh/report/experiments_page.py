@@ -26,7 +26,7 @@ def build_report(summaries: Sequence[Summary], images: Mapping[str, bytes]) -> s
     lost = [defeat for summary in summaries for defeat in defeats(summary)]
     failed = [record for summary in summaries for record in summary.failures]
     n_done = sum(cell.n_done for summary in summaries for cell in summary.cells)
-    n_outside = len({(defeat.experiment, defeat.x) for defeat in lost if defeat.outside})
+    n_outside = len({(defeat.experiment, defeat.ours.x) for defeat in lost if defeat.outside})
     n_points = sum(len(summary.xs) for summary in summaries)
     versions: list[dict[str, str]] = []
     for summary in summaries:
@@ -47,10 +47,10 @@ def build_report(summaries: Sequence[Summary], images: Mapping[str, bytes]) -> s
         defeats=[
             (
                 defeat.experiment,
-                f"{defeat.x:g}",
-                ALGORITHMS[defeat.rival].label,
-                f"{defeat.rival_median:.3f}",
-                f"{defeat.our_median:.3f}",
+                f"{defeat.ours.x:g}",
+                ALGORITHMS[defeat.rival.algorithm].label,
+                f"{defeat.rival.median:.3f}",
+                f"{defeat.ours.median:.3f}",
                 "no" if defeat.outside else "yes",
             )
             for defeat in lost

@@ -22,7 +22,7 @@ from outweigh.displays.canvas import draw_rows, image, new_figure, plain_text
 from outweigh.estimators.base import RobustEstimator
 from outweigh.estimators.explanation import NEGLIGIBLE, as_deviation
 from outweigh.estimators.input import each_row
-from outweigh.files import write_file
+from outweigh.files.writing import write_file
 from outweigh.libraries import MissingLibrary, versions
 from outweigh.report.fitted import Fitted
 from outweigh.report.page import render

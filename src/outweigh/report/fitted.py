@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -15,7 +16,7 @@ from scipy.stats import rankdata
 from outweigh.displays.location import telling_entries
 from outweigh.estimators.base import RobustEstimator
 from outweigh.estimators.explanation import Explanation
-from outweigh.files import named_frame
+from outweigh.files.frames import named_frame
 from outweigh.fit.certificate import Certificate
 from outweigh.protocols import Array, Indices
 
@@ -59,12 +60,8 @@ class Fitted:
     @property
     def title(self) -> str:
         """What was estimated."""
-        return {
-            "RobustMean": "robust mean",
-            "RobustSparseMean": "robust sparse mean",
-            "RobustPCA": "robust principal components",
-            "RobustSparsePCA": "robust sparse principal components",
-        }.get(type(self.estimator).__name__, type(self.estimator).__name__)
+        name = type(self.estimator).__name__.replace("PCA", "PrincipalComponents")
+        return re.sub(r"(?<!^)(?=[A-Z])", " ", name).lower()
 
     @property
     def certificate(self) -> Certificate:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 from scipy.optimize import LinearConstraint, minimize
@@ -11,7 +12,7 @@ from outweigh.fit.certificate import Moreau
 from outweigh.norms.spectral import largest_eigenpairs
 from outweigh.objectives import MomentObjective
 from outweigh.optimise.capped_simplex import CappedSimplex
-from outweigh.protocols import Array, Evaluation
+from outweigh.protocols import Array
 
 
 def moreau_gradient(
@@ -56,81 +57,55 @@ def moreau_gradient(
     >>> bool(moreau.accuracy < moreau.gradient_norm)
     True
     """
-    total = float(domain.metric.sum())
-    second = objective.samples.moment(domain.metric / total, centred=False)
+    metric, total = domain.metric, float(domain.metric.sum())
+    second = objective.samples.moment(metric / total, centred=False)
     spectral_sq = total * max(float(largest_eigenpairs(second, 1)[0][0]), np.finfo(float).tiny)
-    bundle = _Bundle(objective, domain, weights, 2.0 * spectral_sq)
+    beta = 2.0 * spectral_sq
+    inverse = np.divide(1.0, metric, out=np.zeros_like(metric), where=metric > 0)
+    slopes, offsets = np.empty((0, weights.size)), np.empty(0)
+    best, candidate = math.inf, weights
+
+    def square(shift: Array) -> float:
+        return float(inverse @ (shift * shift))
+
+    def primal(mixture: Array) -> Array:
+        return domain.project(weights - metric * (mixture @ slopes) / beta)
+
+    def negative_dual(mixture: Array) -> tuple[float, Array]:
+        shift = primal(mixture) - weights
+        values = offsets + slopes @ shift
+        return -float(mixture @ values + 0.5 * beta * square(shift)), -values
+
     for _ in range(max_evaluations):
-        norm, accuracy = bundle.refine()
+        found, shift = objective.evaluate(candidate), candidate - weights
+        best = min(best, found.value + beta * square(shift))
+        slope = found.subgradient + beta * inverse * shift
+        slopes = np.vstack([slopes, slope])
+        offsets = np.append(offsets, found.value + 0.5 * beta * square(shift) - slope @ shift)
+        # The dual over mixtures of planes; the primal point is one projection away.
+        mixture = _minimised_on_simplex(negative_dual, len(offsets))
+        gap, candidate = max(best + negative_dual(mixture)[0], 0.0), primal(mixture)
+        norm = 2.0 * beta * math.sqrt(square(candidate - weights))
+        # The model is beta-strongly convex: a gap moves its minimiser by at most sqrt(2 gap/beta).
+        accuracy = 2.0 * beta * math.sqrt(2.0 * gap / beta)
         if accuracy <= rtol * norm or norm == 0.0:
             break
-    return Moreau(norm, accuracy, bundle.beta)
+    return Moreau(norm, accuracy, beta)
 
 
-class _Bundle:
-    """Cutting planes for the proximal problem around a centre."""
-
-    def __init__(
-        self, objective: MomentObjective, domain: CappedSimplex, centre: Array, beta: float
-    ) -> None:
-        self.beta = beta
-        self._objective = objective
-        self._domain = domain
-        self._centre = centre
-        counted = domain.metric > 0
-        self._inverse_metric = np.where(counted, 1.0 / np.where(counted, domain.metric, 1.0), 0.0)
-        self._offsets: list[float] = []
-        self._slopes: list[Array] = []
-        self._best = math.inf
-        self._candidate = centre
-
-    def refine(self) -> tuple[float, float]:
-        """Evaluate at the model's minimiser, add its plane, and return (norm, accuracy)."""
-        self._add_plane(self._candidate, self._objective.evaluate(self._candidate))
-        bound, self._candidate = self._solve_model()
-        gap = max(self._best - bound, 0.0)
-        norm = 2.0 * self.beta * math.sqrt(self._square(self._candidate - self._centre))
-        # The model is beta-strongly convex: a gap moves its minimiser by at most sqrt(2 gap/beta).
-        return norm, 2.0 * self.beta * math.sqrt(2.0 * gap / self.beta)
-
-    def _add_plane(self, point: Array, evaluation: Evaluation) -> None:
-        shift = point - self._centre
-        square = self._square(shift)
-        self._best = min(self._best, evaluation.value + self.beta * square)
-        slope = evaluation.subgradient + self.beta * self._inverse_metric * shift
-        convexified = evaluation.value + 0.5 * self.beta * square
-        self._slopes.append(slope)
-        self._offsets.append(convexified - float(slope @ shift))
-
-    def _solve_model(self) -> tuple[float, Array]:
-        """Maximise the dual over mixtures of planes; the primal point is one projection away."""
-        slopes, offsets = np.array(self._slopes), np.array(self._offsets)
-
-        def primal(mixture: Array) -> Array:
-            step = self._domain.metric * (mixture @ slopes) / self.beta
-            return self._domain.project(self._centre - step)
-
-        def negative_dual(mixture: Array) -> tuple[float, Array]:
-            shift = primal(mixture) - self._centre
-            values = offsets + slopes @ shift
-            return -float(mixture @ values + 0.5 * self.beta * self._square(shift)), -values
-
-        count = len(offsets)
-        start = np.full(count, 1.0 / count)
-        if count == 1:
-            return -negative_dual(start)[0], primal(start)
-        solution = minimize(
-            negative_dual,
-            start,
-            jac=True,
-            method="SLSQP",
-            bounds=[(0.0, 1.0)] * count,
-            constraints=LinearConstraint(np.ones((1, count)), 1.0, 1.0),
-            options={"ftol": 1e-14, "maxiter": 200},
-        )
-        mixture = np.clip(solution.x, 0.0, None)
-        mixture /= mixture.sum()
-        return -negative_dual(mixture)[0], primal(mixture)
-
-    def _square(self, shift: Array) -> float:
-        return float(self._inverse_metric @ (shift * shift))
+def _minimised_on_simplex(function: Callable[[Array], tuple[float, Array]], count: int) -> Array:
+    """Return the nonnegative numbers of sum one at which a function with a gradient is least."""
+    start = np.full(count, 1.0 / count)
+    if count == 1:
+        return start
+    solution = minimize(
+        function,
+        start,
+        jac=True,
+        method="SLSQP",
+        bounds=[(0.0, 1.0)] * count,
+        constraints=LinearConstraint(np.ones((1, count)), 1.0, 1.0),
+        options={"ftol": 1e-14, "maxiter": 200},
+    )
+    mixture = np.clip(solution.x, 0.0, None)
+    return np.asarray(mixture / mixture.sum())

@@ -1,12 +1,13 @@
-"""Dense means from weights that are lowered where rows have too much variance."""
+"""Means from weights that are lowered where rows have too much variance, by descent or rounds."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import numpy as np
 
 from outweigh.baselines.base import CentredMean, Found
 from outweigh.baselines.pruning import naive_prune
-from outweigh.baselines.weight_descent import Objective, WeightDescent
 from outweigh.norms import KyFan
 from outweigh.norms.spectral import largest_eigenpairs
 from outweigh.objectives import MomentObjective
@@ -14,8 +15,36 @@ from outweigh.optimise.capped_simplex import CappedSimplex
 from outweigh.protocols import Array
 from outweigh.samples import DenseSamples
 
+Objective = Callable[[Array], tuple[float, Array]]
+"""Takes weights to a value and its gradient."""
 
-class GradientDescentMean(WeightDescent):
+
+class WeightDescent(CentredMean):
+    """Template: the mean under the weights at which ``_objective`` is small.
+
+    The weights sum to one and are at most 1 / ((1 - contamination) n).
+    """
+
+    contamination: float = 0.1
+    max_iter: int = 100
+    tol: float = 1e-3
+
+    def _objective(self, Z: Array, n_nonzero: int) -> Objective:
+        """Return the function to lower; ``Z`` holds the rows less the median of each feature."""
+        raise NotImplementedError
+
+    def _find(self, Z: Array, n_nonzero: int) -> Found:
+        weights, n_iter = descend(
+            self._objective(Z, n_nonzero),
+            CappedSimplex.from_contamination(len(Z), self.contamination),
+            np.full(len(Z), 1.0 / len(Z)),
+            max_iter=self.max_iter,
+            tol=self.tol,
+        )
+        return Found(weights @ Z, weights=weights, n_iter=n_iter)
+
+
+class GradientDescentMean(WeightDescent, name="gradient_descent"):
     """Projected gradient descent on the top variance of the weighted sample.
 
     Over weights w_i <= 1 / ((1 - eps) n) that sum to one, the largest eigenvalue of the weighted
@@ -65,7 +94,7 @@ class GradientDescentMean(WeightDescent):
         return value_and_gradient
 
 
-class MultiplicativeWeightsMean(CentredMean):
+class MultiplicativeWeightsMean(CentredMean, name="multiplicative_weights"):
     """Multiplicative weights against the direction of top variance.
 
     After naive pruning, each round finds the top eigenvector v of the weighted covariance,
@@ -80,16 +109,13 @@ class MultiplicativeWeightsMean(CentredMean):
     ----------
     {{n_nonzero}}
     {{contamination}}
-    max_iter : int, default=100
-        Largest number of rounds.
+    {{max_iter}}
     {{failure_probability}}
 
     Attributes
     ----------
     {{location_ ... support_}}
-    {{weights_}}
-    n_iter_ : int
-        Number of rounds.
+    {{weights_ ... n_iter_}}
 
     References
     ----------
@@ -136,7 +162,7 @@ class MultiplicativeWeightsMean(CentredMean):
         return Found(best @ Z, weights=everywhere, n_iter=n_iter)
 
 
-class QuantumEntropyMean(CentredMean):
+class QuantumEntropyMean(CentredMean, name="quantum_entropy"):
     """The filter by quantum entropy scores, "QUE".
 
     With the mean and the covariance S of the weighted rows, the score of a row x is
@@ -163,9 +189,7 @@ class QuantumEntropyMean(CentredMean):
     Attributes
     ----------
     {{location_ ... support_}}
-    {{weights_}}
-    n_iter_ : int
-        Number of rounds.
+    {{weights_ ... n_iter_}}
 
     References
     ----------
@@ -208,3 +232,61 @@ class QuantumEntropyMean(CentredMean):
             weights[far] *= 1.0 - scores[far] / scores.max()
         weights /= weights.sum()
         return Found(weights @ Z, weights=weights, n_iter=n_iter)
+
+
+def descend(
+    objective: Objective,
+    domain: CappedSimplex,
+    weights: Array,
+    *,
+    max_iter: int,
+    tol: float,
+) -> tuple[Array, int]:
+    """Lower a function of weights by projected steps of adaptive length.
+
+    Steps go along the normalised negative gradient; the length doubles after a success and
+    falls to a quarter after a failure. Ends after ``max_iter`` evaluations, when three successes
+    in a row gain less than ``tol`` of the value, or when steps have become negligible.
+
+    Parameters
+    ----------
+    objective : callable
+        Takes weights to a value and its gradient.
+    domain : CappedSimplex
+    weights : ndarray of shape (n,)
+        Where to begin.
+    max_iter : int
+    tol : float
+
+    Returns
+    -------
+    weights : ndarray of shape (n,)
+    n_evaluations : int
+
+    Examples
+    --------
+    >>> domain = CappedSimplex.from_contamination(4, 0.25)
+    >>> cost = np.array([0.0, 0.0, 0.0, 1.0])
+    >>> descend(lambda w: (cost @ w, cost), domain, np.full(4, 0.25), max_iter=20, tol=0.01)[0][3]
+    np.float64(0.0)
+    """
+    value, gradient = objective(weights)
+    length = shortest = 1.0 / np.sqrt(weights.size)
+    shortest *= 1e-4
+    small_gains = 0
+    n_evaluations = 1
+    while n_evaluations < max_iter and small_gains < 3 and length > shortest:
+        centred = gradient - gradient.mean()
+        size = np.linalg.norm(centred)
+        if size == 0.0:
+            break
+        candidate = domain.project(weights - (length / size) * centred)
+        new_value, new_gradient = objective(candidate)
+        n_evaluations += 1
+        if new_value < value:
+            small_gains = small_gains + 1 if value - new_value < tol * value else 0
+            weights, value, gradient = candidate, new_value, new_gradient
+            length *= 2.0
+        else:
+            length *= 0.25
+    return weights, n_evaluations
