@@ -39,7 +39,7 @@ from outweigh.estimators.pca import RobustPCA, RobustSparsePCA
 from outweigh.files.archive import TooLarge, array_in, check_members, read_member
 from outweigh.files.writing import write_file
 from outweigh.fit.certificate import Certificate, Moreau
-from outweigh.fit.distances import Apart, Distances, DistanceScore
+from outweigh.fit.distances import Distances, DistanceScore
 from outweigh.fit.elliptical import Cloud
 from outweigh.fit.law import Learned, Student
 from outweigh.fit.marginals import Marginals
@@ -55,7 +55,7 @@ from outweigh.norms.floor import NoiseFloor
 from outweigh.optimise.descent import Iterate
 from outweigh.protocols import Status
 
-FORMAT, SCHEMA = "outweigh model", 5
+FORMAT, SCHEMA = "outweigh model", 6
 
 # All that a file holds of a fit: by the name of each attribute the axes of an array (n rows, s rows
 # of the sample, d features, k components, m nonzero entries, p pruned rows, i incomplete rows, v
@@ -81,7 +81,7 @@ RECORDS: tuple[Any, ...] = (
     *(Certificate, Moreau, NoiseFloor, Iterate, Form),
     *(KyFan, LargestEntries, RowwiseLargest),
     *(Group, Student, Learned),
-    *(RowScore, DistanceScore, Distances, Apart, Standardizer),
+    *(RowScore, DistanceScore, Distances, Standardizer),
     *(EllipticalScore, Cloud, Marginals, Scatter, Reach),
 )
 

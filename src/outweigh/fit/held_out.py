@@ -12,7 +12,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from outweigh.fit.distances import Apart, Distances, distances_for
+from outweigh.fit.distances import Distances, distances_for
+from outweigh.fit.posterior import Groups
 from outweigh.fit.radial import discovered, radial_law, second_group
 from outweigh.fit.readers import fix_signs
 from outweigh.fit.tuning import TUNING
@@ -55,7 +56,7 @@ def beyond_limits(
     folds: Indices | None,
     q: int,
     centred: bool,
-    apart: Apart | None = None,
+    groups: Groups = (),
     *,
     last: bool = True,
 ) -> Distances:
@@ -80,8 +81,8 @@ def beyond_limits(
         None where rows are so many that none need be held out.
     q : int
     centred : bool
-    apart : Apart, optional
-        Groups whose rows are beyond the limits wherever they are.
+    groups : tuple of Group
+        Whose rows are beyond the limits wherever they are.
     last : bool
         Whether these limits are the last word: then many rows beyond them must be a second group,
         that explains the distances better than one law with a heavier tail does; else that law is
@@ -107,15 +108,14 @@ def beyond_limits(
         _limit(squared[1], sample_weight, max(n_features - q, 1), share, one_scale=True, last=last),
     ]
     within = np.all(squared <= np.array(limits)[:, None], axis=0) & (sample_weight > 0.0)
-    if apart is not None:
-        within &= apart.chance(samples) <= 0.5
     fitted = fitted_distances(samples, weights, q, centred)
+    grouped = replace(fitted, groups=groups)
+    within &= grouped.apart(samples) <= 0.5
     farthest = [
         float(distance[within].max(initial=0.0)) * (1.0 + 1e-9)
         for distance in (fitted.score(samples), fitted.orthogonal(samples))
     ]
-    fitted = fitted.with_cutoffs(*np.maximum(np.sqrt(limits), farthest))
-    return replace(fitted, apart=apart)
+    return grouped.with_cutoffs(*np.maximum(np.sqrt(limits), farthest))
 
 
 def at_most(
@@ -129,7 +129,7 @@ def at_most(
     if sample_weight[combined > 1.0].sum() <= bound * sample_weight.sum():
         return distances
     factor = float(combined[sample_weight > 0.0].max()) * (1.0 + 1e-9)
-    return replace(distances, apart=None).with_cutoffs(
+    return replace(distances, groups=()).with_cutoffs(
         distances.score_cutoff * factor, distances.orthogonal_cutoff * factor
     )
 
