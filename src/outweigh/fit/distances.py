@@ -109,20 +109,6 @@ class Distances:
             variances=np.append(self.variances, np.full(directions.shape[1], _ANY)),
         )
 
-    def moved(self, origin: Array, unit: float) -> Distances:
-        """Return the same for rows that are the origin and so many units times what they were."""
-        groups = tuple(
-            group.moved(group.direction / unit, float(origin @ group.direction) / unit)
-            for group in self.groups
-        )
-        return replace(
-            self,
-            centre=origin + unit * self.centre,
-            variances=unit**2 * self.variances,
-            orthogonal_cutoff=unit * self.orthogonal_cutoff,
-            groups=groups,
-        )
-
     def lifted(self, lift: Callable[[Array], Array]) -> Distances:
         """Return the same in more columns, to which a function takes vectors."""
         centre, components = lift(self.centre), lift(self.components)
