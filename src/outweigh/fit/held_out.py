@@ -62,13 +62,13 @@ def beyond_limits(
 ) -> Distances:
     r"""Return distances in q directions and from them, with cut-offs that clean rows do not exceed.
 
-    The squared distances of clean rows, each held out, are taken for c F(k, m) within the subspace
-    and c F(k, km) away from it: chi-squared with k degrees of freedom over a variance that rows
-    tell. m rows have weight, and c and k are by their quartiles. A row is beyond the limit where
-    its chance is below 0.05/n, or where of all rows so far out 0.01 are expected to be clean
-    (Benjamini and Hochberg, 1995). The cut-offs are these limits, or as far as the rows within both
-    limits are from the fit to the rows that have weight: of those the few that had a part in it are
-    nearer, or farther out along directions that were fitted to them.
+    The squared distances of clean rows, each held out, are taken for c F(k, m - q) within the
+    subspace (Hotelling) and c F(k, k(m - q)) away from it: chi-squared with k degrees of freedom
+    over variances that rows tell. m rows are fitted to, and c and k are by their quartiles. A row
+    is beyond the limit where its chance is below 0.05/n, or where of all rows so far out 0.01 are
+    expected to be clean (Benjamini and Hochberg, 1995). The cut-offs are these limits, or as far as
+    the rows within both limits are from the fit to the rows that have weight: of those the few that
+    had a part in it are nearer, or farther out along directions that were fitted to them.
 
     Parameters
     ----------
@@ -103,9 +103,11 @@ def beyond_limits(
     squared /= np.maximum(times, 1.0)
     kept = sample_weight / sample_weight.sum()
     share = float(kept[weights == 0.0].sum())
+    fitted_to = (1.0 - share) * float(sample_weight.sum())
+    free = max(fitted_to * (1.0 if folds is None else 1.0 - 1.0 / _FOLDS) - q, 1.0)
     limits = [
-        _limit(squared[0], sample_weight, q, share, one_scale=False, last=last),
-        _limit(squared[1], sample_weight, max(n_features - q, 1), share, one_scale=True, last=last),
+        _limit(squared[0], sample_weight, q, share, free, one_scale=False, last=last),
+        _limit(squared[1], sample_weight, n_features - q, share, free, one_scale=True, last=last),
     ]
     within = np.all(squared <= np.array(limits)[:, None], axis=0) & (sample_weight > 0.0)
     fitted = fitted_distances(samples, weights, q, centred)
@@ -149,19 +151,27 @@ def rank_of(values: Array) -> int:
 
 
 def _limit(
-    squared: Array, sample_weight: Array, most: int, share: float, *, one_scale: bool, last: bool
+    squared: Array,
+    sample_weight: Array,
+    most: int,
+    share: float,
+    free: float,
+    *,
+    one_scale: bool,
+    last: bool,
 ) -> float:
     """Return the squared distance beyond which rows are distrusted.
 
-    Within the subspace each direction is measured by its own variance, which m rows tell; away from
-    it one scale serves all, which m rows of k degrees of freedom tell.
+    Within the subspace the covariance of q directions is told by m rows, and has m - q degrees of
+    freedom; away from it one scale serves all k, which tell it k times as well.
     """
+    most = max(most, 1)
     counted = sample_weight > 0.0
     squared, weight = squared[counted], sample_weight[counted]
     n = float(weight.sum())
     level, rate = _NONE / n, TUNING.false_discoveries
     law = radial_law(squared, weight, most, n, share, shrink=True)
-    told_by = n * (1.0 - share) * (max(law.k, 1.0) if one_scale else 1.0)
+    told_by = free * (max(law.k, 1.0) if one_scale else 1.0)
     law = replace(law, nu=max(told_by, 2.0)).at_median(law.beyond(0.5))
     limit = law.beyond(discovered(law, squared, weight, level, rate))
     far = squared > limit
