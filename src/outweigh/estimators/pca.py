@@ -88,15 +88,6 @@ class ComponentsEstimator(
             count = int(np.searchsorted(shares, self.n_components, side="right")) + 1
         return self._task_of(int(np.clip(count, 1, len(variances))))
 
-    def _thresholds(
-        self, scores: Array, weight: Array, sample_weight: Array
-    ) -> tuple[float, float]:
-        offset, trusted = super()._thresholds(scores, weight, sample_weight)
-        if self.contamination == "auto" and isinstance(self._score, DistanceScore):
-            # At the cut-offs, not half way to the rows beyond: new ones may lie between.
-            return max(offset, -1.0), max(trusted, -1.0)
-        return offset, trusted
-
     def _set_answer(self, found: Fit) -> None:
         self._set_components(found)
         self._set_distances(found)
