@@ -154,3 +154,19 @@ def test_more_outlier_spikes_than_components_do_not_matter_for_dense_ones(seed: 
     X[wrong] += 6.0 * rng.standard_normal((n // 5, 5)) @ axes[1:]
     error = sine(RobustPCA().fit(X).components_, axes[:1])
     assert error <= 1.2 * sine(PCA(1).fit(X[~wrong]).components_, axes[:1])
+
+
+def test_new_rows_are_flagged_beyond_what_the_bulk_reaches_however_far_the_outliers_were() -> None:
+    rng = np.random.default_rng(30_010)
+    x = np.linspace(0.0, 1.0, 60)
+    modes = np.array([np.exp(-((x - c) ** 2) / 0.05) for c in (0.2, 0.5, 0.8)])
+    X = rng.standard_normal((100, 3)) @ modes + 0.01 * rng.standard_normal((100, 60))
+    X[:10] += 30.0 * (x > 0.5)
+    est = RobustPCA(2).fit(X)
+    np.testing.assert_array_equal(est.predict(X) == -1, np.arange(100) < 10)
+    bulk = est.orthogonal_distances(X[10:])
+    assert est.orthogonal_cutoff_ < 3.0 * bulk.max()
+    # A hundredth as far out as those that were found, and several times as far as any other.
+    moved = X[10:] + 0.3 * (x > 0.5)
+    assert np.median(est.orthogonal_distances(moved)) > 3.0 * bulk.max()
+    assert np.all(est.predict(moved) == -1)

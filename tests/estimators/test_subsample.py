@@ -174,7 +174,7 @@ def test_the_same_seed_draws_the_same_rows_and_another_one_others(name: str) -> 
     )
     assert_same(first, again)
     assert not np.array_equal(first.subsample_, other.subsample_)
-    assert first.offset_ != other.offset_
+    assert first.objective_ != other.objective_
 
 
 @every_estimator

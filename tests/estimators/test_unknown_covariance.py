@@ -108,3 +108,15 @@ def test_a_twentieth_of_one_column_in_other_units_is_found_in_a_real_table() -> 
     flagged = RobustMean().fit(X).predict(X) < 0
     assert flagged[wrong].all()
     assert np.delete(flagged, wrong).mean() < 0.05
+
+
+def test_new_rows_are_flagged_beyond_the_limit_however_far_the_outliers_were() -> None:
+    rng = np.random.default_rng(77)
+    root = np.linalg.cholesky(0.8 ** np.abs(np.subtract.outer(np.arange(8), np.arange(8)))).T
+    X = rng.standard_normal((500, 8)) @ root
+    X[:25] += 1000.0 * rng.standard_normal((25, 8))
+    est = RobustMean().fit(X)
+    np.testing.assert_array_equal(est.predict(X) == -1, np.arange(500) < 25)
+    new = rng.standard_normal((500, 8)) @ root
+    assert np.mean(est.predict(new) == -1) <= 0.01
+    assert np.mean(est.predict(new + 10.0 * rng.standard_normal((500, 8))) == -1) >= 0.99

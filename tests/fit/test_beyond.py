@@ -7,7 +7,7 @@ import pytest
 import scipy.linalg
 from numpy.typing import NDArray
 
-from outweigh.fit.beyond import Beyond, BeyondReader, feature_variances, level_beside
+from outweigh.fit.beyond import Beyond, feature_variances, level_beside
 from outweigh.fit.noise import _whitener
 from outweigh.samples import ArrayMoment, DenseSamples
 
@@ -65,19 +65,6 @@ def test_on_given_features_the_component_solves_the_generalised_eigenproblem() -
     v = beyond()._on_features(A, kept)
     u = beyond().whitened(v[:, None])[:, 0]
     assert float(u @ A @ u) == pytest.approx(values[-1])
-
-
-def test_a_reader_starts_and_stays_with_directions_that_are_sparse_in_the_features() -> None:
-    rng = np.random.default_rng(1)
-    root = np.linalg.cholesky(noise_covariance())
-    X = rng.standard_normal((3000, D)) @ root.T + 2.0 * rng.standard_normal((3000, 1)) * SPIKE
-    white = X @ whitener()
-    A = white.T @ white / 3000 - np.eye(D)
-    reader = BeyondReader((4,), 3, beyond=beyond(), in_features=(2,), limit=0.05)
-    begun = reader.initial(A, DenseSamples(white), np.ones(3000))
-    for found in (begun, reader.refined(A, begun)):
-        v = np.linalg.solve(whitener(), found[:, 0])
-        assert np.flatnonzero(np.abs(v) > 1e-9).tolist() == [0, 1]
 
 
 def test_the_level_beside_components_is_that_of_the_noise() -> None:

@@ -473,6 +473,9 @@ class RobustEstimator(Parameters, JudgesRows, BaseEstimator):
         share = lost or self.contamination_
         if self.contamination == "auto":
             offset = trusted = _offset(scores, weight, share)
+            if not isinstance(self._score, RowScore):
+                # At the limit, not half way to the rows beyond it: new ones may lie between.
+                return max(offset, -1.0), max(offset, -1.0)
         else:
             # What was asked for is of all rows; the share of a sample is only close to it, and a
             # cut among the outliers would trust some, one among clean rows lose those of a side.

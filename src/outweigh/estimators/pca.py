@@ -104,20 +104,9 @@ class ComponentsEstimator(
         the components; cut-offs are then as far as trusted rows are.
         """
         noise = found.noise
-        standardizer = noise.standardizer
-        if isinstance(found.score, DistanceScore) and standardizer.whitener is None:
-            columns = standardizer.columns
-
-            def among_all(vectors: Array) -> Array:
-                spread = np.zeros((self.n_features_in_, *vectors.shape[1:]))
-                spread[columns] = vectors
-                return spread
-
-            origin = self.mean_.copy()
-            origin[columns] = standardizer.restore(np.zeros(columns.size))
-            judged = found.score.distances.lifted(among_all)
-            self._distances = judged.moved(origin / self._units, noise.level)
-            cutoffs = self._distances.cutoffs * -self.offset_
+        if self._judged is not None:
+            self._distances = self._judged.distances
+            cutoffs = self._distances.cutoffs * -self.offset_ * [1.0, self._level]
         else:
             samples = noise.rows.samples(partial(_in_units, self._units), self.n_features_in_)
             basis = orthonormal(self.components_.T)
@@ -268,15 +257,31 @@ class ComponentsEstimator(
         -------
         ndarray of shape (n_samples,)
         """
-        return self._each_distance(X, Distances.orthogonal)
+        distances = self._each_distance(X, Distances.orthogonal)
+        return distances if self._judged is None else distances * self._level
 
     def _each_distance(
         self, X: ArrayLike, measured: Callable[[Distances, DenseSamples], Array]
     ) -> Array:
         check_is_fitted(self)
-        function = partial(_distance, measured, self._distances, self._units)
+        judged = self._judged
+        in_units = judged.standardizer.apply if judged else partial(_in_units, self._units)
+        function = partial(_distance, measured, self._distances, in_units)
         distances: Array = each_row(self, X, function)
         return distances
+
+    @property
+    def _judged(self) -> DistanceScore | None:
+        """What rows were judged by where that are their distances, in the units of X."""
+        if isinstance(self._score, DistanceScore) and self._score.standardizer.whitener is None:
+            return self._score
+        return None
+
+    @property
+    def _level(self) -> float:
+        """The level of the noise, in the units of X or of `scale_`."""
+        standardizer = self._score.standardizer
+        return float(standardizer.scale[0] / self._units[standardizer.columns[0]])
 
     @property
     def _directions(self) -> Array:
@@ -317,11 +322,11 @@ def _projected(rows: NDArray[np.floating], mean: Array, components: Array) -> ND
 def _distance(
     measured: Callable[[Distances, DenseSamples], Array],
     distances: Distances,
-    scale: Array,
+    in_units: Callable[[NDArray[np.floating]], Array],
     rows: NDArray[np.floating],
 ) -> Array:
     """Return one of the two distances of each row."""
-    return measured(distances, DenseSamples(_in_units(scale, rows)))
+    return measured(distances, DenseSamples(in_units(rows)))
 
 
 def _in_units(scale: Array, rows: NDArray[np.floating]) -> Array:

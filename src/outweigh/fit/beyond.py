@@ -15,12 +15,15 @@ import scipy.linalg
 
 from outweigh.fit.columns import largest_of
 from outweigh.fit.noise import Noise
-from outweigh.fit.readers import SparseReader, effective_entries, orthonormal, projected_out
+from outweigh.fit.readers import effective_entries, orthonormal, projected_out
 from outweigh.fit.task import Task
 from outweigh.norms.entrywise import top_k_indices
 from outweigh.protocols import Array, Indices, MomentMatrix, Samples
 
 _STEPS = 50
+# A sparse component begins on so many times its features. With 1 for 4, in series of correlation .6
+# and .9 (400 rows, 200 columns), the mean errors .32 and .15 are .44 and .28.
+_MORE = 4
 # A found direction of no excess keeps this share of the strongest one's, to be a direction at all.
 _FAINT = 1e-9
 
@@ -131,21 +134,15 @@ class Beyond:
     def _truncated_power(
         self, excess: Array, start: Array, count: int | None, limit: float
     ) -> Array:
-        u, reached = start, -np.inf
-        best = np.zeros_like(start)
-        seen: set[bytes] = set()
+        # Begun on more features than are asked for: among all the noise of a start may hide some.
+        more = None if count is None else min(_MORE * count, start.size)
+        kept = self._kept(excess, start, more, limit)
         for _ in range(_STEPS):
-            kept = self._kept(excess, u, count, limit)
             v = self._on_features(excess, kept)
-            u = self.whitened(v)
-            value = float(u @ excess @ u)
-            # More entries are never worse by their excess, so a count is not chosen by it.
-            if count is None or value > reached:
-                best, reached = v, value
-            if kept.tobytes() in seen:
+            last, kept = kept, self._kept(excess, self.whitened(v), count, limit)
+            if np.array_equal(kept, last):
                 break
-            seen.add(kept.tobytes())
-        return best
+        return v
 
     def _kept(self, excess: Array, u: Array, count: int | None, limit: float) -> Indices:
         image = excess @ u
@@ -169,39 +166,6 @@ class Beyond:
 
     def _to_features(self, vectors: Array) -> Array:
         return np.asarray(np.linalg.solve(self.whitener, vectors), dtype=np.float64)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BeyondReader(SparseReader):
-    """Directions in whitened rows whose images in the features are sparse.
-
-    Parameters
-    ----------
-    n_nonzero : tuple of int
-        The number of entries that count in the whitened rows.
-    beyond : Beyond
-    in_features : tuple of int
-        The number of entries in the features; () counts them.
-    limit : float
-        As in `Beyond.sparse`.
-    """
-
-    beyond: Beyond
-    in_features: tuple[int, ...]
-    limit: float
-
-    def initial(self, excess: Array, samples: Samples, sample_weight: Array) -> Array:
-        """Return candidates along which the bulk varies most, made sparse in the features."""
-        found = SparseReader.initial(self, excess, samples, sample_weight)
-        return self._sparse(excess, found[:, : self.n_components])
-
-    def refined(self, excess: Array, components: Array) -> Array:
-        """Return the directions improved by power iteration truncated in the features."""
-        return self._sparse(excess, components)
-
-    def _sparse(self, excess: Array, found: Array) -> Array:
-        components = self.beyond.sparse(excess, found, self.in_features, self.limit)
-        return self.beyond.whitened(components)
 
 
 def level_beside(samples: Samples, weights: Array, components: Array) -> float:

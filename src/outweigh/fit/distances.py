@@ -11,8 +11,8 @@ from scipy.special import ndtri
 from scipy.stats import chi2
 
 from outweigh.fit.columns import MAD_TO_SD, weighted_quantile
-from outweigh.fit.elliptical import Cloud
 from outweigh.fit.noise import Standardizer
+from outweigh.fit.posterior import Groups
 from outweigh.protocols import Array, Samples
 from outweigh.samples import DenseSamples
 from outweigh.samples.dense import INFINITE
@@ -22,35 +22,6 @@ _TINY = 1e-12
 _LEAST = 1e-300
 # A variance beside which no deviation counts; finite, as all that a model file holds.
 _ANY = 1e100
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Apart:
-    """Groups that stand apart from the bulk in some directions, wherever they are.
-
-    Attributes
-    ----------
-    directions : ndarray of shape (d, q)
-    origin : ndarray of shape (q,)
-    unit : float
-        Rows were judged by their products with the directions, less the origin, over the unit.
-    cloud : Cloud
-    """
-
-    directions: Array
-    origin: Array
-    unit: float
-    cloud: Cloud
-
-    @classmethod
-    def of(cls, directions: Array, cloud: Cloud) -> Apart:
-        """Return the groups of a cloud that products of rows with the directions form."""
-        return cls(directions, np.zeros(directions.shape[1]), 1.0, cloud)
-
-    def chance(self, samples: Samples) -> Array:
-        """Return the chance of each row to be of a group."""
-        along = (samples.project(self.directions) - self.origin) / self.unit
-        return self.cloud.apart(self.cloud.coordinates(along)[0])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -69,9 +40,9 @@ class Distances:
     orthogonal_cutoff : float
         At first the 0.975 quantile of the clean rows' orthogonal distances, by the Wilson-Hilferty
         approximation: their power 2/3 is nearly Gaussian.
-    apart : Apart or None
-        A row that is likely of such a group is beyond the cut-off within the subspace: its squared
-        distance is at least 2p of it, p the chance.
+    groups : tuple of Group
+        That stand apart, wherever they are. A row that is likely of one is beyond the cut-off
+        within the subspace: its squared distance is at least 2p of it, p the chance.
 
     References
     ----------
@@ -84,7 +55,7 @@ class Distances:
     variances: Array
     score_cutoff: float
     orthogonal_cutoff: float
-    apart: Apart | None = None
+    groups: Groups = ()
 
     def score(self, samples: Samples) -> Array:
         """Return the Mahalanobis distance inside the subspace; at least that of groups apart."""
@@ -92,10 +63,15 @@ class Distances:
         with np.errstate(over="ignore"):
             # Where the clean rows are one point in it, others are infinitely far.
             inside = np.sqrt((along**2 / self.variances).sum(axis=1))
-        if self.apart is not None:
-            least = np.sqrt(2.0 * self.apart.chance(samples)) * self.score_cutoff
-            inside = np.maximum(inside, least)
+        inside = np.maximum(inside, np.sqrt(2.0 * self.apart(samples)) * self.score_cutoff)
         return np.asarray(np.minimum(inside, INFINITE))
+
+    def apart(self, samples: Samples) -> Array:
+        """Return the chance of each row to be of a group that stands apart."""
+        clean = np.ones(samples.n_samples)
+        for group in self.groups:
+            clean *= 1.0 - group.wrong(group.seen(samples))
+        return 1.0 - clean
 
     def orthogonal(self, samples: Samples) -> Array:
         """Return the distance from the subspace."""
@@ -132,26 +108,11 @@ class Distances:
             variances=np.append(self.variances, np.full(directions.shape[1], _ANY)),
         )
 
-    def moved(self, origin: Array, unit: float) -> Distances:
-        """Return the same for rows that are the origin and so many units times what they were."""
-        apart = self.apart
-        if apart is not None:
-            start = unit * apart.origin + origin @ apart.directions
-            apart = replace(apart, origin=start, unit=unit * apart.unit)
-        return replace(
-            self,
-            centre=origin + unit * self.centre,
-            variances=unit**2 * self.variances,
-            orthogonal_cutoff=unit * self.orthogonal_cutoff,
-            apart=apart,
-        )
-
     def lifted(self, lift: Callable[[Array], Array]) -> Distances:
         """Return the same in more columns, to which a function takes vectors."""
-        apart = self.apart and replace(self.apart, directions=lift(self.apart.directions))
-        return replace(
-            self, centre=lift(self.centre), components=lift(self.components), apart=apart
-        )
+        centre, components = lift(self.centre), lift(self.components)
+        groups = tuple(group.lifted(lift) for group in self.groups)
+        return replace(self, centre=centre, components=components, groups=groups)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -141,7 +141,9 @@ class Judgement:
     seen: float
 
 
-def judge_rows(X: Array, sample_weight: Array, bound: float, tuning: Tuning) -> Judgement:
+def judge_rows(
+    X: Array, sample_weight: Array, bound: float, tuning: Tuning, *, straighten: bool = True
+) -> Judgement:
     """Judge rows of unknown covariance.
 
     Parameters
@@ -152,6 +154,9 @@ def judge_rows(X: Array, sample_weight: Array, bound: float, tuning: Tuning) -> 
     bound : float
         At most this share of the sample weight is distrusted.
     tuning : Tuning
+    straighten : bool, default=True
+        Whether columns that are skewed are made straight: those of a table are, directions of a
+        subspace are not.
     """
     columns, grouped = judged_columns(X, sample_weight, tuning)
     n_columns = X.shape[1]
@@ -169,7 +174,8 @@ def judge_rows(X: Array, sample_weight: Array, bound: float, tuning: Tuning) -> 
         most = max(bound, tuning.loose_bound)
         apart = set_apart(form.apply(X), sample_weight, most, tuning)
         # Skewness is read off the bulk alone: a group at one side would look like it.
-        bent = marginals(X, sample_weight, ~np.any(apart, axis=0) if apart else everything)
+        bulk = ~np.any(apart, axis=0) if apart else everything
+        bent = marginals(X, sample_weight, bulk, straighten=straighten)
         if grouped and np.any(bent.g):
             # A straight column has groups of its own, and draws in those of the skewed one.
             form = bent

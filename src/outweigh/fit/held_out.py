@@ -12,7 +12,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from outweigh.fit.distances import Apart, Distances, distances_for
+from outweigh.fit.distances import Distances, distances_for
+from outweigh.fit.posterior import Groups
 from outweigh.fit.radial import discovered, radial_law, second_group
 from outweigh.fit.readers import fix_signs
 from outweigh.fit.tuning import TUNING
@@ -46,19 +47,19 @@ def beyond_limits(
     folds: Indices | None,
     q: int,
     centred: bool,
-    apart: Apart | None = None,
+    groups: Groups = (),
     *,
     last: bool = True,
 ) -> Distances:
     r"""Return distances in q directions and from them, with cut-offs that clean rows do not exceed.
 
-    The squared distances of clean rows, each held out, are taken for c F(k, m) within the subspace
-    and c F(k, km) away from it: chi-squared with k degrees of freedom over a variance that rows
-    tell. m rows have weight, and c and k are by their quartiles. A row is beyond the limit where
-    its chance is below 0.05/n, or where of all rows so far out 0.01 are expected to be clean
-    (Benjamini and Hochberg, 1995). The cut-offs are these limits, or as far as the rows within both
-    limits are from the fit to the rows that have weight: of those the few that had a part in it are
-    nearer, or farther out along directions that were fitted to them.
+    The squared distances of clean rows, each held out, are taken for c F(k, m - q) within the
+    subspace (Hotelling) and c F(k, k(m - q)) away from it: chi-squared with k degrees of freedom
+    over variances that rows tell. m rows are fitted to, and c and k are by their quartiles. A row
+    is beyond the limit where its chance is below 0.05/n, or where of all rows so far out 0.01 are
+    expected to be clean (Benjamini and Hochberg, 1995). The cut-offs are these limits, or as far as
+    the rows within both limits are from the fit to the rows that have weight: of those the few that
+    had a part in it are nearer, or farther out along directions that were fitted to them.
 
     Parameters
     ----------
@@ -71,8 +72,8 @@ def beyond_limits(
         None where rows are so many that none need be held out.
     q : int
     centred : bool
-    apart : Apart, optional
-        Groups whose rows are beyond the limits wherever they are.
+    groups : tuple of Group
+        Whose rows are beyond the limits wherever they are.
     last : bool
         Whether these limits are the last word: then many rows beyond them must be a second group,
         that explains the distances better than one law with a heavier tail does; else that law is
@@ -93,20 +94,21 @@ def beyond_limits(
     squared /= np.maximum(times, 1.0)
     kept = sample_weight / sample_weight.sum()
     share = float(kept[weights == 0.0].sum())
+    fitted_to = (1.0 - share) * float(sample_weight.sum())
+    free = max(fitted_to * (1.0 if folds is None else 1.0 - 1.0 / _FOLDS) - q, 1.0)
     limits = [
-        _limit(squared[0], sample_weight, q, share, one_scale=False, last=last),
-        _limit(squared[1], sample_weight, max(n_features - q, 1), share, one_scale=True, last=last),
+        _limit(squared[0], sample_weight, q, share, free, one_scale=False, last=last),
+        _limit(squared[1], sample_weight, n_features - q, share, free, one_scale=True, last=last),
     ]
     within = np.all(squared <= np.array(limits)[:, None], axis=0) & (sample_weight > 0.0)
-    if apart is not None:
-        within &= apart.chance(samples) <= 0.5
     fitted = fitted_distances(samples, weights, q, centred)
+    grouped = replace(fitted, groups=groups)
+    within &= grouped.apart(samples) <= 0.5
     farthest = [
         float(distance[within].max(initial=0.0)) * (1.0 + 1e-9)
         for distance in (fitted.score(samples), fitted.orthogonal(samples))
     ]
-    fitted = fitted.with_cutoffs(*np.maximum(np.sqrt(limits), farthest))
-    return replace(fitted, apart=apart)
+    return grouped.with_cutoffs(*np.maximum(np.sqrt(limits), farthest))
 
 
 def at_most(
@@ -120,7 +122,7 @@ def at_most(
     if sample_weight[combined > 1.0].sum() <= bound * sample_weight.sum():
         return distances
     factor = float(combined[sample_weight > 0.0].max()) * (1.0 + 1e-9)
-    return replace(distances, apart=None).with_cutoffs(
+    return replace(distances, groups=()).with_cutoffs(
         distances.score_cutoff * factor, distances.orthogonal_cutoff * factor
     )
 
@@ -140,19 +142,27 @@ def rank_of(values: Array) -> int:
 
 
 def _limit(
-    squared: Array, sample_weight: Array, most: int, share: float, *, one_scale: bool, last: bool
+    squared: Array,
+    sample_weight: Array,
+    most: int,
+    share: float,
+    free: float,
+    *,
+    one_scale: bool,
+    last: bool,
 ) -> float:
     """Return the squared distance beyond which rows are distrusted.
 
-    Within the subspace each direction is measured by its own variance, which m rows tell; away from
-    it one scale serves all, which m rows of k degrees of freedom tell.
+    Within the subspace the covariance of q directions is told by m rows, and has m - q degrees of
+    freedom; away from it one scale serves all k, which tell it k times as well.
     """
+    most = max(most, 1)
     counted = sample_weight > 0.0
     squared, weight = squared[counted], sample_weight[counted]
     n = float(weight.sum())
     level, rate = _NONE / n, TUNING.false_discoveries
     law = radial_law(squared, weight, most, n, share, shrink=True)
-    told_by = n * (1.0 - share) * (max(law.k, 1.0) if one_scale else 1.0)
+    told_by = free * (max(law.k, 1.0) if one_scale else 1.0)
     law = replace(law, nu=max(told_by, 2.0)).at_median(law.beyond(0.5))
     limit = law.beyond(discovered(law, squared, weight, level, rate))
     far = squared > limit

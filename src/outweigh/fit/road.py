@@ -13,7 +13,7 @@ from functools import cache
 
 import numpy as np
 
-from outweigh.fit.beyond import Beyond, BeyondReader, in_features, level_beside
+from outweigh.fit.beyond import in_features, level_beside
 from outweigh.fit.certificate import FEWEST_ROWS, certified
 from outweigh.fit.columns import largest_of
 from outweigh.fit.law import GAUSSIAN, Law, TypicalLaw
@@ -104,14 +104,18 @@ def fit(
         return fit_elliptical(noise, task, settings)
     if task.n_components and task.n_nonzero is None and settings.covariance is None:
         noise = _in_units_beside(noise, task, settings)
-    counts = _first_counts(noise, task, settings)
+    sought = task
+    if task.n_components and settings.covariance is not None:
+        # What is sparse in the features is not so in whitened rows.
+        sought = replace(task, n_nonzero=None)
+    counts = _first_counts(noise, sought)
     # Each feature in units of its own, whatever those of an attempt are.
     law = _LawOfRows(noise)
     risen = False
     for left in reversed(range(settings.tuning.attempts)):
-        solution = _Attempt(noise, task, counts, settings, callback, law).solve()
+        solution = _Attempt(noise, sought, counts, settings, callback, law).solve()
         factor = _better_units(solution, settings)
-        counted = _better_counts(solution, task, counts, settings)
+        counted = _better_counts(solution, sought, counts, settings)
         if risen and sum(counted) < sum(counts):
             # Outliers were counted that fewer entries do not show: no way back to those.
             counted = counts
@@ -166,7 +170,7 @@ class _Attempt:
         self._noise, self._task, self._settings = noise, task, settings
         self._counts, self._callback = counts, callback
         self._part, samples = coordinates(noise, task)
-        self._reader = _reader(noise, self._part, task, counts, settings.tuning)
+        self._reader = _reader(noise, task, counts, settings.tuning)
         norm = (
             task.norm(counts[0] if counts else 1)
             if self._reader is None
@@ -395,33 +399,21 @@ def _seen_by(problem: Problem, found: Found) -> Found:
     return replace(found, value=seen.value, form=seen.form, status=status)
 
 
-def _reader(
-    noise: Noise, part: Part, task: Task, counts: tuple[int, ...], tuning: Tuning
-) -> Reader | None:
+def _reader(noise: Noise, task: Task, counts: tuple[int, ...], tuning: Tuning) -> Reader | None:
     """Return what reads components off a matrix; None for a mean."""
     if task.n_components == 0:
         return None
     if task.n_nonzero is None:
         return DenseReader(task.n_components, tuning.candidates, noise.samples.n_features)
-    whitener, d = noise.standardizer.whitener, noise.samples.n_features
-    if whitener is None or part.columns is not None:
-        return SparseReader(counts, tuning.candidates)
-    limit = largest_of(d) / float(np.sqrt(noise.sample_weight.sum()))
-    beyond = Beyond(whitener, noise.standardizer.scale)
-    in_features = tuple(min(k, d) for k in task.n_nonzero)
-    return BeyondReader(
-        counts, tuning.candidates, beyond=beyond, in_features=in_features, limit=limit
-    )
+    return SparseReader(counts, tuning.candidates)
 
 
-def _first_counts(noise: Noise, task: Task, settings: Settings) -> tuple[int, ...]:
+def _first_counts(noise: Noise, task: Task) -> tuple[int, ...]:
     """Return the nonzero entries that an answer is looked for with at first; () for all."""
     if task.n_nonzero is None:
         return ()
     d = noise.samples.n_features
-    # What is sparse in the features has more entries in whitened rows; they are counted.
-    counted_anyway = task.n_components > 0 and settings.covariance is not None
-    if task.n_nonzero and not counted_anyway:
+    if task.n_nonzero:
         return tuple(min(k, d) for k in task.n_nonzero)
     if task.n_components:
         samples = coordinates(noise, task)[1]
@@ -443,8 +435,7 @@ def _better_counts(
 
     A count that differs by little is the same: another search would find the same weights.
     """
-    counted_anyway = task.n_components > 0 and settings.covariance is not None
-    if task.n_nonzero is None or (task.n_nonzero and not counted_anyway):
+    if task.n_nonzero is None or task.n_nonzero:
         return counts
     problem, weights = solution.problem, solution.found.weights.values
     n_effective = problem.n_effective(weights)

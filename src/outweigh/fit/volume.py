@@ -18,7 +18,7 @@ import numpy as np
 from outweigh.fit.beyond import in_features
 from outweigh.fit.certificate import certified
 from outweigh.fit.columns import weighted_quantile
-from outweigh.fit.distances import Apart, DistanceScore
+from outweigh.fit.distances import DistanceScore
 from outweigh.fit.elliptical import judge_rows, judged_columns
 from outweigh.fit.held_out import (
     at_most,
@@ -29,6 +29,7 @@ from outweigh.fit.held_out import (
     rank_of,
 )
 from outweigh.fit.noise import Noise
+from outweigh.fit.posterior import Groups
 from outweigh.fit.problem import Problem
 from outweigh.fit.readers import SparseReader, effective_entries, is_white, too_few_for_white
 from outweigh.fit.result import Fit
@@ -80,13 +81,13 @@ def fit_by_volume(noise: Noise, task: Task, settings: Settings) -> Fit:
     values, vectors = leading_directions(seen, problem.untouched, centred)
     q = n_leading(float(noise.kept.sum()), values, tuning)
     start = problem.with_objective(replace(objective, samples=seen))
-    start, apart = _without_apart(start, vectors[:, :q], settings.bound)
+    start, clumps = _without_apart(start, vectors[:, :q], settings.bound)
     bound_of_start = max(bound, start.removed(start.untouched))
     weights, n_iter = least_volume(start, vectors[:, :q], bound_of_start)
     if known:
         # The weights have trimmed clean rows too, so that distances are measured by all rows.
         distances = fitted_distances(seen, weights, q, centred, noise.kept)
-        distances = replace(distances, apart=apart)
+        distances = replace(distances, groups=clumps)
         if bound_of_start > bound:
             weights = problem.domain(bound).minimize_linear(distances.combined(seen))
     else:
@@ -94,7 +95,7 @@ def fit_by_volume(noise: Noise, task: Task, settings: Settings) -> Fit:
         folds = None if many else folds_of(noise.keys)
         for left in reversed(range(tuning.looks)):
             distances = beyond_limits(
-                seen, weights, noise.kept, folds, q, centred, apart, last=left == 0
+                seen, weights, noise.kept, folds, q, centred, clumps, last=left == 0
             )
             distances = at_most(distances, seen, noise.kept, settings.bound)
             trusted = np.where(distances.combined(seen) > 1.0, 0.0, noise.kept)
@@ -153,7 +154,7 @@ def _judged_columns(noise: Noise, samples: Samples, tuning: Tuning) -> Indices:
     return judged if judged.size else every
 
 
-def _without_apart(problem: Problem, leading: Array, bound: float) -> tuple[Problem, Apart | None]:
+def _without_apart(problem: Problem, leading: Array, bound: float) -> tuple[Problem, Groups]:
     """Return the problem without rows that are far or apart by the shape of the cloud, and clumps.
 
     A clump of outliers has no volume, so the least volume holds it; in the cloud that rows form in
@@ -165,21 +166,24 @@ def _without_apart(problem: Problem, leading: Array, bound: float) -> tuple[Prob
     samples, tuning = problem.samples, problem.tuning
     counted = np.flatnonzero(kept)
     if bound == 0.0 or counted.size * leading.shape[1] > _VALUES_TO_JUDGE:
-        return problem, None
+        return problem, ()
     rows = samples.project(leading)[counted]
-    judged = judge_rows(rows, kept[counted], tuning.loose_bound, tuning)
+    judged = judge_rows(rows, kept[counted], tuning.loose_bound, tuning, straighten=False)
     pruned = np.union1d(problem.pruned, counted[judged.clean < 0.5])
     n = float(problem.sample_weight.sum())
     if problem.sample_weight[pruned].sum() > bound * n + max(
         tuning.few_far_share * n, tuning.few_far
     ):
-        return problem, None
-    clumps = tuple(
-        group for group in judged.cloud.groups if group.spreads.max() <= tuning.clump * group.spread
-    )
-    apart = Apart.of(leading, replace(judged.cloud, groups=clumps)) if clumps else None
+        return problem, ()
+    cloud, clumps = judged.cloud, []
+    for group in cloud.groups:
+        if group.spreads.max() <= tuning.clump * group.spread:
+            unit = cloud.marginals.unit * cloud.marginals.spread
+            origin = cloud.coordinates(np.zeros((1, leading.shape[1])))[0][0]
+            direction = leading[:, cloud.columns] @ (group.direction / unit)
+            clumps.append(group.moved(direction, -float(origin @ group.direction)))
     objective = replace(problem.objective, samples=samples.without(pruned))
-    return replace(problem, objective=objective, pruned=pruned), apart
+    return replace(problem, objective=objective, pruned=pruned), tuple(clumps)
 
 
 def n_leading(n_samples: float, values: Array, tuning: Tuning) -> int:
