@@ -171,6 +171,15 @@ class Noise:
         """Return about so many rows in the units of the user, spread evenly, with their weights."""
         return _spread_rows(self.rows, self.sample_weight, self.keys, count)
 
+    def rows_at(self, places: Indices, some: slice) -> Array:
+        """Return some rows in units of the noise, on some of the columns."""
+        standard = self.standardizer
+        if standard.whitener is not None:
+            return standard.apply(self.rows.take(places))[:, some]
+        columns = standard.columns[some]
+        few = Standardizer(np.arange(columns.size), standard.origin[some], standard.scale[some])
+        return few.apply(self.rows.entries(places, columns))
+
     def rescaled(self, factor: Array) -> Noise:
         """Return the same rows with every scale multiplied by `factor`; the same are pruned."""
         standardizer = replace(self.standardizer, scale=self.standardizer.scale * factor)

@@ -30,7 +30,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.optimize import minimize
-from scipy.special import expit, ndtr
+from scipy.special import expit, ndtr, ndtri
 
 from outweigh.fit.columns import weighted_quantile
 from outweigh.fit.law import GAUSSIAN, Law, Learned, Student
@@ -51,6 +51,8 @@ _NARROWEST = 0.02
 _NATS = 0.01
 _STEPS, _TURNS = 100, 8
 _BINS, _BINS_IN_QUARTILES = 1024, 50
+# A law of four numbers costs so many times log(n). Features looked at together.
+_LAW_PRICE, _AT_ONCE = 2.0, 32
 # Rows are told in at most so many features, which are held for all of them.
 _MOST_FEATURES = 100
 # Less than a thousandth is as good as nothing, and leaves nearly all rows their weight.
@@ -236,20 +238,25 @@ def groups_in_features(
     """
     n, clean = float(domain.metric.sum()), np.ones(weights.size)
     groups: Groups = ()
-    for direction in np.eye(samples.n_features):
-        y = samples.project(direction)
-        base = weights * clean / float(weights @ clean)
-        values, counts, _ = _binned(y, base, clean, _frame(y, base))
-        crowded = _crowded(values, counts, n)
-        if crowded is None:
-            continue
-        group = _laws(values, counts, n, GAUSSIAN, crowded)
-        if group is None:
-            continue
-        gained = float(counts @ (group.log_likelihood(values) - _one_law(values, counts, GAUSSIAN)))
-        if n * gained > _price(group, n) + _direction_price(lift(direction), n):
-            groups += (replace(group, direction=direction),)
-            clean *= 1.0 - group.wrong(y)
+    for start in range(0, samples.n_features, _AT_ONCE):
+        features = np.arange(start, min(start + _AT_ONCE, samples.n_features))
+        rows = _columns(samples, features)
+        for j in _may_be_crowded(rows, weights, n):
+            y = rows[:, j]
+            base = weights * clean / float(weights @ clean)
+            values, counts, _ = _binned(y, base, clean, _frame(y, base))
+            crowded = _crowded(values, counts, n)
+            if crowded is None:
+                continue
+            group = _laws(values, counts, n, GAUSSIAN, crowded)
+            if group is None:
+                continue
+            one_law = _one_law(values, counts, GAUSSIAN)
+            gained = n * float(counts @ (group.log_likelihood(values) - one_law))
+            direction = np.eye(1, samples.n_features, features[j])[0]
+            if gained > _price(group, n) + _direction_price(lift(direction), n):
+                groups += (replace(group, direction=direction),)
+                clean *= 1.0 - group.wrong(y)
     return _weighed(domain, weights, weights, groups, clean)
 
 
@@ -370,9 +377,10 @@ def _group(
 
     best: tuple[float, Group, float] | None = None
     n = float(metric.sum())
+    mean = samples.mean(base)
     counts = [*([1] if features else []), *([samples.n_features] if sparse else []), None]
     for count in counts:
-        found = _along(samples, metric, base, wrong, law_along, count)
+        found = _along(samples, metric, base, mean, wrong, law_along, count)
         if found is None:
             continue
         group, y, gained = found
@@ -393,6 +401,7 @@ def _along(
     samples: Samples,
     metric: Array,
     base: Array,
+    mean: Array,
     wrong: Array,
     law_along: Callable[[Array], Law],
     most: int | None,
@@ -404,14 +413,14 @@ def _along(
     """
     n, frame, best, reached = float(metric.sum()), None, None, -np.inf
     for turn in range(_TURNS):
-        direction = _direction(samples, metric, base, wrong, most)
+        direction = _direction(samples, metric, base, mean, wrong, most)
         if direction is None:
             break
         y = samples.project(direction)
         if turn == 0 and most == 1:
             # Along one feature, rows that differ in others are in the middle.
-            mean = float((base * wrong) @ y) / float(base @ wrong)
-            wrong = np.where(y > mean, wrong, 0.0)
+            middle = float((base * wrong) @ y) / float(base @ wrong)
+            wrong = np.where(y > middle, wrong, 0.0)
         frame = _frame(y, base) if frame is None else frame
         values, counts, likely = _binned(y, base, wrong, frame)
         law = law_along(direction)
@@ -435,13 +444,14 @@ def _along(
 
 
 def _direction(
-    samples: Samples, metric: Array, base: Array, wrong: Array, most: int | None
+    samples: Samples, metric: Array, base: Array, mean: Array, wrong: Array, most: int | None
 ) -> Array | None:
     r"""Return the unit direction in which rows likely to be wrong differ from the others.
 
-    In units of its noise, :math:`\sqrt{1/n_0 + 1/n_1}` in every feature. With `most`, the features
-    beyond sqrt(2 log d), which the largest of d Gaussians hardly exceeds, and at most so many. Else
-    all of them, if the sum of squares is three deviations above that of d Gaussians.
+    Given the mean of all. In units of its noise, :math:`\sqrt{1/n_0 + 1/n_1}` in every feature.
+    With `most`, the features beyond sqrt(2 log d), which the largest of d Gaussians hardly exceeds,
+    and at most so many. Else all of them, if the sum of squares is three deviations above that of d
+    Gaussians.
     """
     counted = metric > 0
     share = float(base @ wrong)
@@ -450,9 +460,8 @@ def _direction(
     noise = 0.0
     for part, size in ((base * wrong, share), (base * (1.0 - wrong), 1.0 - share)):
         noise += float(np.sum(part[counted] ** 2 / metric[counted])) / size**2
-    # The mean of the others follows from that of all, which is known.
     of_wrong = samples.mean(base * wrong)
-    means = of_wrong / share, (samples.mean(base) - of_wrong) / (1.0 - share)
+    means = of_wrong / share, (mean - of_wrong) / (1.0 - share)
     z_scores = (means[0] - means[1]) / np.sqrt(noise)
     d = z_scores.size
     if most is not None:
@@ -496,27 +505,64 @@ def _binned(
     return grid[filled], weight[filled], shared(base * wrong)[filled] / weight[filled]
 
 
-def _crowded(y: Array, base: Array, n: float) -> Array | None:
-    r"""Return how likely rows are to be too many in the interval in which this is most evident.
+def _may_be_crowded(rows: Array, weights: Array, n: float) -> list[int]:
+    """Return the columns in which `_crowded` may find rows: a look at all of them at once.
 
-    With the share o of the rows in an interval and e that a Gaussian has there, the evidence is
-    :math:`n (o \log(o/e) - o + e)` nats. None where it is below the price of a law.
+    In bins of the same width in deviations. Those of `_crowded` are elsewhere, so half of the
+    evidence is enough.
+    """
+    mean = weights @ rows
+    deviation = np.sqrt(weights @ np.square(rows - mean))
+    step = 2.0 * float(ndtri(0.75)) / _BINS_IN_QUARTILES
+    scale = np.where(deviation > 0.0, deviation, 1.0) * step
+    places = np.clip((rows - mean) / scale + _BINS / 2.0, 0.0, _BINS - 1.0).astype(np.intp)
+    first, last = int(places.min()), int(places.max()) + 1
+    size, d = last - first, rows.shape[1]
+    places += size * np.arange(d) - first
+    counted = np.broadcast_to(weights[:, None], rows.shape).ravel()
+    counts = np.bincount(places.ravel(), counted, d * size).reshape(d, size)
+    edges = (np.arange(first + 1, last) - _BINS / 2.0) * step
+    expected = np.concatenate([[0.0], ndtr(edges), [1.0]])
+    below = np.concatenate([np.zeros((d, 1)), np.cumsum(counts, axis=1)], axis=1)
+    most = np.zeros(d)
+    for width in _widths(size):
+        most = np.maximum(most, _evidence(below, expected, width, n).max(axis=1))
+    return np.flatnonzero((most > _LAW_PRICE * np.log(n) / 2.0) & (deviation > 0.0)).tolist()
+
+
+def _evidence(below: Array, expected: Array, width: int, n: float) -> Array:
+    r"""Return nats of evidence that too many rows are in each interval of so many bins.
+
+    With the share o of the rows in an interval and e that a law has there,
+    :math:`n (o \log(o/e) - o + e)`, where o exceeds e. Shares up to each bin are given.
+    """
+    o, e = (np.maximum(of[..., width:] - of[..., :-width], _TINY) for of in (below, expected))
+    return np.where(o > e, n * (o * np.log(o / e) - o + e), 0.0)
+
+
+def _widths(bins: int) -> list[int]:
+    """Return the powers of two up to half of the bins."""
+    return [1 << power for power in range((bins // 2).bit_length())]
+
+
+def _crowded(y: Array, base: Array, n: float) -> Array | None:
+    """Return how likely rows are to be too many in the interval in which this is most evident.
+
+    None where the evidence against a Gaussian is below the price of a law.
     """
     mean = float(base @ y)
     deviation = float(np.sqrt(base @ (y - mean) ** 2))
     below = np.concatenate([[0.0], np.cumsum(base)])
     middles = (y[1:] + y[:-1]) / 2.0
     expected = np.concatenate([[0.0], ndtr((middles - mean) / deviation), [1.0]])
-    best, chances = 0.5 * float(np.log(n)) * 4.0, None
-    width = 1
-    while width <= y.size // 2:
-        o, e = (np.maximum(of[width:] - of[:-width], _TINY) for of in (below, expected))
-        evidence = np.where(o > e, n * (o * np.log(o / e) - o + e), 0.0)
+    best, chances = _LAW_PRICE * float(np.log(n)), None
+    for width in _widths(y.size):
+        evidence = _evidence(below, expected, width, n)
         place = int(np.argmax(evidence))
         if evidence[place] > best:
             best, chances = float(evidence[place]), np.zeros(y.size)
-            chances[place : place + width] = 1.0 - e[place] / o[place]
-        width *= 2
+            o, e = (of[place + width] - of[place] for of in (below, expected))
+            chances[place : place + width] = 1.0 - max(e, _TINY) / o
     return chances
 
 
@@ -651,27 +697,51 @@ def _maximised(
         Whether each law has a spread of its own; else all have that of unit noise.
     steps : int
     """
-    narrowest = max(_NARROWEST * float(np.sqrt(base @ (y - base @ y) ** 2)), law.step)
-
-    def best(wrong: Array, last: Group | None) -> Group | None:
-        shares = wrong @ base
-        if shares.min() * n < _FEWEST or shares.sum() > 0.5:
+    middle = float(base @ y)
+    # About their middle, where squares keep their digits.
+    y = y - middle
+    powers = np.column_stack([np.ones(y.size), y, y * y])
+    narrowest = max(_NARROWEST * float(np.sqrt(base @ powers[:, 2])), law.step)
+    chances = np.concatenate([1.0 - wrong.sum(axis=0, keepdims=True), wrong])
+    spreads = np.full(len(chances), law.unit)
+    reached, best, steady = -np.inf, None, None
+    for _ in range(steps):
+        chances *= base
+        sums = chances @ powers
+        shares = sums[:, 0].copy()
+        if shares[1:].min() * n < _FEWEST or shares[1:].sum() > 0.5:
             return None
-        clean = base * (1.0 - wrong.sum(axis=0))
-        steady = clean if last is None else clean * law.steady((y - last.centre) / last.spread)
-        centre = float(steady @ y) / float(steady.sum())
-        centres = (wrong * y) @ base / shares
-        spread, spreads = law.unit, np.full(shares.size, law.unit)
+        if steady is not None:
+            sums[0] = (chances[0] * steady) @ powers
+        centres = sums[:, 1] / sums[:, 0]
         if free:
-            square = float(steady @ (y - centre) ** 2) / float(clean.sum())
-            spread = max(float(np.sqrt(square)), narrowest)
-            squares = (wrong * (y - centres[:, None]) ** 2) @ base / shares
-            spreads = np.maximum(np.sqrt(squares), narrowest)
-            if spread == 0.0 or not spreads.all():
+            squares = (sums[:, 2] - centres * sums[:, 1]) / shares
+            spreads = np.maximum(np.sqrt(np.maximum(squares, 0.0)), narrowest)
+            if not spreads.all():
                 return None
-        return Group(np.empty(0), centre, spread, law, centres, spreads, shares, not free)
-
-    return _climbed(best, y, base, n, wrong, steps)
+        z = (y - centres[:, None]) / spreads[:, None]
+        if free and law != GAUSSIAN:
+            logs = np.concatenate([law.standard(z[:1]), GAUSSIAN.standard(z[1:])])
+        else:
+            logs = law.standard(z)
+        logs += np.log(shares / spreads)[:, None]
+        top = logs.max(axis=0)
+        logs -= top
+        chances = np.exp(logs, out=logs)
+        total = chances.sum(axis=0)
+        chances /= total
+        value = float(base @ (top + np.log(total)))
+        risen = n * (value - reached)
+        if risen > 0.0:
+            reached, best = value, (centres + middle, spreads, shares)
+        if risen <= _NATS:
+            break
+        steady = law.steady(z[0])
+    assert best is not None
+    centres, spreads, shares = best
+    return Group(
+        np.empty(0), centres[0], spreads[0], law, centres[1:], spreads[1:], shares[1:], not free
+    )
 
 
 def _climbed(

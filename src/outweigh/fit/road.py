@@ -50,8 +50,8 @@ __all__ = ["fit"]
 
 # With fewer rows than this no second moment tells a wrong one from a clean one.
 _FEWEST_ROWS = 10
-# Rows and values that a typical law is read off.
-_LAW_ROWS, _LAW_VALUES = 2000, 400_000
+# A typical law is read off so many rows, more where they have few values, and columns.
+_LAW_ROWS, _LAW_VALUES, _LAW_COLUMNS = 2000, 400_000, 64
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -374,9 +374,8 @@ class _LawOfRows:
             places, times = spread_places(
                 noise.sample_weight, noise.keys, max(_LAW_ROWS, _LAW_VALUES // d)
             )
-            rows = noise.standardizer.apply(noise.rows.take(places))
-            rows = rows[:, :: -(-d * _LAW_ROWS // _LAW_VALUES)]
-            self._read = places, times, TypicalLaw(rows, times)
+            some = slice(None, None, -(-d // _LAW_COLUMNS))
+            self._read = places, times, TypicalLaw(noise.rows_at(places, some), times)
         places, times, law = self._read
         return law(times * weights[places] / noise.sample_weight[places])
 
