@@ -360,6 +360,8 @@ def _group(
 
     Outliers may differ in many features, in few of them, or be several groups that differ in one
     each: the direction of all, of those that differ significantly, and of the one that does most.
+    Each follows the rows taken for outliers, and these the direction, as long as both together
+    explain the rows better. Laws are fitted along the best of the three.
 
     Parameters
     ----------
@@ -371,87 +373,99 @@ def _group(
     wrong : ndarray of shape (n,)
         The share of its weight that each row has lost.
     """
-
-    def law_along(direction: Array) -> Law:
-        return law.along(lift(direction))
-
-    best: tuple[float, Group, float] | None = None
-    n = float(metric.sum())
-    mean = samples.mean(base)
+    n, mean = float(metric.sum()), samples.mean(base)
     counts = [*([1] if features else []), *([samples.n_features] if sparse else []), None]
-    for count in counts:
-        found = _along(samples, metric, base, mean, wrong, law_along, count)
-        if found is None:
+    trails = [_Trail(count, wrong) for count in counts]
+    left = trails
+    for _ in range(_TURNS):
+        # Together: a pass over the rows for all of them.
+        of_wrong = samples.mean(np.column_stack([base * trail.wrong for trail in left]))
+        found = [
+            (trail, direction)
+            for trail, part in zip(left, of_wrong.T, strict=True)
+            if (direction := _direction(metric, base, mean, trail.wrong, part, trail.most))
+            is not None
+        ]
+        if not found:
+            break
+        along = samples.project(np.column_stack([direction for _, direction in found])).T
+        left = [
+            trail
+            for (trail, direction), y in zip(found, np.ascontiguousarray(along), strict=True)
+            if trail.turned(direction, y, base, n, law.along(lift(direction)))
+        ]
+        if not left:
+            break
+
+    def worth(explained: float, direction: Array) -> float:
+        # A direction of many features explains noise too.
+        return explained - _direction_price(lift(direction), n) / n
+
+    trails = [trail for trail in trails if trail.direction.size]
+    trails.sort(key=lambda trail: worth(trail.explained, trail.direction), reverse=True)
+    best: tuple[float, Group, float] | None = None
+    for trail in trails:
+        group = _laws(trail.values, trail.counts, n, trail.law, trail.likely)
+        if group is None:
             continue
-        group, y, gained = found
-        explained = group.explained(y, base)
-        told = np.count_nonzero(group.direction) <= _MOST_FEATURES
-        if features and told and isinstance(law, Learned):
-            moved = _in_features(samples, base, n, group, y, law)
+        one_law = _one_law(trail.values, trail.counts, trail.law)
+        gained = n * float(trail.counts @ (group.log_likelihood(trail.values) - one_law))
+        gained -= _price(group, n)
+        if gained <= 0.0:
+            continue
+        group = replace(group, direction=trail.direction)
+        if not (features and isinstance(law, Learned)):
+            return group, gained
+        explained = group.explained(trail.y, base)
+        if np.count_nonzero(group.direction) <= _MOST_FEATURES:
+            moved = _in_features(samples, base, n, group, trail.y, law)
             if moved is not None and moved[1] > explained:
                 group, explained = moved
-        # A direction of many features explains noise too.
-        explained -= _direction_price(lift(group.direction), n) / n
-        if best is None or explained > best[0]:
-            best = explained, group, gained
+        # What features tell is not seen along the direction: of those all are looked at.
+        if best is None or worth(explained, group.direction) > best[0]:
+            best = worth(explained, group.direction), group, gained
     return None if best is None else best[1:]
 
 
-def _along(
-    samples: Samples,
-    metric: Array,
-    base: Array,
-    mean: Array,
-    wrong: Array,
-    law_along: Callable[[Array], Law],
-    most: int | None,
-) -> tuple[Group, Array, float] | None:
-    """Return a group along at most so many features, the rows there, and what it gains.
+class _Trail:
+    """A direction of at most so many features, and the rows that are outliers along it."""
 
-    The direction follows the rows taken for outliers, and these the direction, as long as both
-    together explain the rows better.
-    """
-    n, frame, best, reached = float(metric.sum()), None, None, -np.inf
-    for turn in range(_TURNS):
-        direction = _direction(samples, metric, base, mean, wrong, most)
-        if direction is None:
-            break
-        y = samples.project(direction)
-        if turn == 0 and most == 1:
-            # Along one feature, rows that differ in others are in the middle.
-            middle = float((base * wrong) @ y) / float(base @ wrong)
-            wrong = np.where(y > middle, wrong, 0.0)
-        frame = _frame(y, base) if frame is None else frame
-        values, counts, likely = _binned(y, base, wrong, frame)
-        law = law_along(direction)
+    def __init__(self, most: int | None, wrong: Array) -> None:
+        self.most, self.wrong = most, wrong
+        self.direction, self.explained = np.empty(0), -np.inf
+        self._frame: tuple[float, float] | None = None
+
+    def turned(self, direction: Array, y: Array, base: Array, n: float, law: Law) -> bool:
+        """Take the next direction, with the rows along it; tell whether it explains more."""
+        wrong = self.wrong
+        if self._frame is None:
+            self._frame = _frame(y, base)
+            if self.most == 1:
+                # Along one feature, rows that differ in others are in the middle.
+                middle = float((base * wrong) @ y) / float(base @ wrong)
+                wrong = np.where(y > middle, wrong, 0.0)
+        values, counts, likely = _binned(y, base, wrong, self._frame)
         rough = _maximised(values, counts, n, law, likely[None, :], free=False, steps=_TURNS)
         if rough is None:
-            break
+            return False
         explained = rough.explained(values, counts)
-        if n * (explained - reached) <= _NATS:
-            break
-        best, reached = (direction, y, values, counts, law, rough.wrong(values)), explained
-        wrong = rough.wrong(y)
-    if best is None:
-        return None
-    direction, y, values, counts, law, likely = best
-    group = _laws(values, counts, n, law, likely)
-    if group is None:
-        return None
-    gained = n * float(counts @ (group.log_likelihood(values) - _one_law(values, counts, law)))
-    gained -= _price(group, n)
-    return (replace(group, direction=direction), y, gained) if gained > 0.0 else None
+        if n * (explained - self.explained) <= _NATS:
+            return False
+        self.direction, self.explained, self.y, self.law = direction, explained, y, law
+        self.values, self.counts, self.likely = values, counts, rough.wrong(values)
+        self.wrong = rough.wrong(y)
+        return True
 
 
 def _direction(
-    samples: Samples, metric: Array, base: Array, mean: Array, wrong: Array, most: int | None
+    metric: Array, base: Array, mean: Array, wrong: Array, of_wrong: Array, most: int | None
 ) -> Array | None:
     r"""Return the unit direction in which rows likely to be wrong differ from the others.
 
-    Given the mean of all. In units of its noise, :math:`\sqrt{1/n_0 + 1/n_1}` in every feature.
-    With `most`, the features beyond sqrt(2 log d), which the largest of d Gaussians hardly exceeds,
-    and at most so many. Else all of them, if the sum of squares is three deviations above that of d
-    Gaussians.
+    Given the mean of all and their share of it. In units of its noise,
+    :math:`\sqrt{1/n_0 + 1/n_1}` in every feature. With `most`, the features beyond sqrt(2
+    log d), which the largest of d Gaussians hardly exceeds, and at most so many. Else all of them,
+    if the sum of squares is three deviations above that of d Gaussians.
     """
     counted = metric > 0
     share = float(base @ wrong)
@@ -460,7 +474,6 @@ def _direction(
     noise = 0.0
     for part, size in ((base * wrong, share), (base * (1.0 - wrong), 1.0 - share)):
         noise += float(np.sum(part[counted] ** 2 / metric[counted])) / size**2
-    of_wrong = samples.mean(base * wrong)
     means = of_wrong / share, (mean - of_wrong) / (1.0 - share)
     z_scores = (means[0] - means[1]) / np.sqrt(noise)
     d = z_scores.size

@@ -65,8 +65,8 @@ class ChunkedSamples(AnySamples):
         return self.width
 
     def mean(self, weights: Array) -> Array:
-        """Return mu_w = X'w."""
-        if weights.min() >= 0.0:
+        """Return mu_w = X'w, for one or several weights in shape (n,) or (n, m)."""
+        if weights.ndim == 1 and weights.min() >= 0.0:
             # Second moments at these weights are likely to be asked for next.
             return self._sums(weights).first.copy()
         return self._added("a weighted mean", DenseSamples.mean, weights)

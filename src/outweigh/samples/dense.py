@@ -86,8 +86,8 @@ class DenseSamples(AnySamples):
         return int(self.array.shape[1])
 
     def mean(self, weights: Array) -> Array:
-        """Return mu_w = X'w."""
-        return np.asarray(weights @ self.array)
+        """Return mu_w = X'w, for one or several weights in shape (n,) or (n, m)."""
+        return np.asarray((weights.T @ self.array).T)
 
     def moment_about(self, weights: Array, mean: Array | None, reference: float) -> MomentMatrix:
         """Return M_w - mu mu' - r I as an array, or on demand where it does not fit the budget."""
