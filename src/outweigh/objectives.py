@@ -24,7 +24,7 @@ from outweigh.samples.matrices import Deflated
 __all__ = ["MomentObjective", "mean", "pca", "sparse_mean", "sparse_pca"]
 
 # Multiplications in a full pass above which halving its time is worth its rounding.
-_SINGLE_PRECISION_ABOVE = 2e8
+_SINGLE_PRECISION_ABOVE = 1e9
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -26,6 +26,8 @@ __all__ = ["Noise", "Standardizer", "first_look", "known_covariance", "refuse_hu
 ROWS_FOR_ORIGIN = 500
 # Scales that are divided by are read off all rows unless there are more values than this.
 _VALUES_FOR_SCALE = 10_000_000
+# One level of all columns is known to a thousandth by these.
+_VALUES_FOR_LEVEL = 2_000_000
 # A centre within this many noise units of zero needs no shift of the origin.
 _NEAR_ORIGIN = 10.0
 _VALUES_AT_ONCE, _VALUES_IN_CACHE = 1_000_000, 1 << 15
@@ -242,7 +244,8 @@ def first_look(
     # A centre is read off few rows, scales off as many as there is time for.
     count = ROWS_FOR_ORIGIN
     if to_read or common_level:
-        count = max(count, _VALUES_FOR_SCALE // columns.size)
+        values = _VALUES_FOR_SCALE if to_read else _VALUES_FOR_LEVEL
+        count = max(count, values // columns.size)
     some, some_weight = _spread_rows(rows, sample_weight, seen.keys, count)
     origin, centre, robust, few = _centre_and_scales(some, some_weight, columns)
     scales = robust

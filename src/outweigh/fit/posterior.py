@@ -379,10 +379,10 @@ def _group(
     left = trails
     for _ in range(_TURNS):
         # Together: a pass over the rows for all of them.
-        of_wrong = samples.mean(np.column_stack([base * trail.wrong for trail in left]))
+        of_wrong = samples.mean(np.stack([base * trail.wrong for trail in left]))
         found = [
             (trail, direction)
-            for trail, part in zip(left, of_wrong.T, strict=True)
+            for trail, part in zip(left, of_wrong, strict=True)
             if (direction := _direction(metric, base, mean, trail.wrong, part, trail.most))
             is not None
         ]
