@@ -449,12 +449,14 @@ class _Trail:
         if rough is None:
             return False
         explained = rough.explained(values, counts)
-        if n * (explained - self.explained) <= _NATS:
+        risen = n * (explained - self.explained)
+        if risen <= _NATS:
             return False
         self.direction, self.explained, self.y, self.law = direction, explained, y, law
         self.values, self.counts, self.likely = values, counts, rough.wrong(values)
         self.wrong = rough.wrong(y)
-        return True
+        # What gains less than the price of a number ends here.
+        return risen > 0.5 * np.log(n)
 
 
 def _direction(
