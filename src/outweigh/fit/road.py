@@ -50,8 +50,8 @@ __all__ = ["fit"]
 
 # With fewer rows than this no second moment tells a wrong one from a clean one.
 _FEWEST_ROWS = 10
-# A typical law is read off so many rows, more where they have few values, and columns.
-_LAW_ROWS, _LAW_VALUES, _LAW_COLUMNS = 2000, 400_000, 64
+# A typical law is read off so many rows, more where they have fewer columns, and columns.
+_LAW_ROWS, _LAW_COLUMNS = 2000, 200
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -372,7 +372,7 @@ class _LawOfRows:
         if self._read is None:
             d = noise.samples.n_features
             places, times = spread_places(
-                noise.sample_weight, noise.keys, max(_LAW_ROWS, _LAW_VALUES // d)
+                noise.sample_weight, noise.keys, max(_LAW_ROWS, _LAW_ROWS * _LAW_COLUMNS // d)
             )
             some = slice(None, None, -(-d // _LAW_COLUMNS))
             self._read = places, times, TypicalLaw(noise.rows_at(places, some), times)
