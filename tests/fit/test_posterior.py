@@ -439,6 +439,16 @@ def test_few_rows_at_one_place_are_found_in_their_feature() -> None:
     assert w[:30].sum() < 0.2 * 30 / n
 
 
+def test_features_are_looked_at_however_many_there_are() -> None:
+    n, d = 3 * N, 70
+    X = np.random.default_rng(54).standard_normal((n, d))
+    X[:40, 66] = 3.0
+    X[40:80, 2] = -3.0
+    domain = CappedSimplex.from_contamination(n, 0.1)
+    groups = groups_in_features(DenseSamples(X), domain, domain.reference(), np.asarray)[1]
+    assert [np.flatnonzero(group.direction).tolist() for group in groups] == [[2], [66]]
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_clean_gaussian_rows_lie_together_nowhere(seed: int) -> None:
     X = np.random.default_rng([53, seed]).standard_normal((2 * N, 20))
