@@ -456,7 +456,7 @@ class _Trail:
         self.values, self.counts, self.likely = values, counts, rough.wrong(values)
         self.wrong = rough.wrong(y)
         # What gains less than the price of a number ends here.
-        return risen > 0.5 * np.log(n)
+        return bool(risen > 0.5 * np.log(n))
 
 
 def _direction(
@@ -526,23 +526,20 @@ def _may_be_crowded(rows: Array, weights: Array, n: float) -> list[int]:
     In bins of the same width in deviations. Those of `_crowded` are elsewhere, so half of the
     evidence is enough.
     """
-    mean = weights @ rows
-    deviation = np.sqrt(weights @ np.square(rows - mean))
-    step = 2.0 * float(ndtri(0.75)) / _BINS_IN_QUARTILES
-    scale = np.where(deviation > 0.0, deviation, 1.0) * step
-    places = np.clip((rows - mean) / scale + _BINS / 2.0, 0.0, _BINS - 1.0).astype(np.intp)
-    first, last = int(places.min()), int(places.max()) + 1
-    size, d = last - first, rows.shape[1]
-    places += size * np.arange(d) - first
+    away = rows - weights @ rows
+    deviation = np.sqrt(weights @ np.square(away))
+    step, d = 2.0 * float(ndtri(0.75)) / _BINS_IN_QUARTILES, rows.shape[1]
+    away /= np.where(deviation > 0.0, deviation, 1.0) * step
+    places = np.clip(away + _BINS / 2.0, 0.0, _BINS - 1.0).astype(np.intp)
     counted = np.broadcast_to(weights[:, None], rows.shape).ravel()
-    counts = np.bincount(places.ravel(), counted, d * size).reshape(d, size)
-    edges = (np.arange(first + 1, last) - _BINS / 2.0) * step
-    expected = np.concatenate([[0.0], ndtr(edges), [1.0]])
-    below = np.concatenate([np.zeros((d, 1)), np.cumsum(counts, axis=1)], axis=1)
-    most = np.zeros(d)
-    for width in _widths(size):
-        most = np.maximum(most, _evidence(below, expected, width, n).max(axis=1))
-    return np.flatnonzero((most > _LAW_PRICE * np.log(n) / 2.0) & (deviation > 0.0)).tolist()
+    counts = np.bincount((places + _BINS * np.arange(d)).ravel(), counted, d * _BINS)
+    # Without the bins that no column has rows in at either end.
+    ends = np.arange(places.min(), places.max() + 2)
+    below = np.pad(counts.reshape(d, _BINS)[:, ends[:-1]].cumsum(axis=1), ((0, 0), (1, 0)))
+    expected = ndtr((ends - _BINS / 2.0) * step)
+    most = [_evidence(below, expected, width, n).max(axis=1) for width in _widths(ends.size - 1)]
+    evident = np.max(most, axis=0, initial=0.0) > _LAW_PRICE * np.log(n) / 2.0
+    return np.flatnonzero(evident & (deviation > 0.0)).tolist()
 
 
 def _evidence(below: Array, expected: Array, width: int, n: float) -> Array:
@@ -633,27 +630,31 @@ def _in_features(
     varies = np.ptp(x, axis=0) > 0.0
     used, x = used[varies], x[:, varies]
 
-    def best(wrong: Array, last: Group | None) -> Group | None:
-        shares = np.maximum(wrong @ base, _TINY)
+    found: Group | None = None
+    chances, reached = group.judged(projected)[1], -np.inf
+    for _ in range(_STEPS // 4):
+        shares = np.maximum(chances @ base, _TINY)
         if shares.sum() >= 0.5:
             return None
-        clean = base * (1.0 - wrong.sum(axis=0))
+        clean = base * (1.0 - chances.sum(axis=0))
         origin = clean @ x / clean.sum()
-        means = (wrong * base) @ x / shares[:, None]
+        means = (chances * base) @ x / shares[:, None]
         away = shares @ (means - origin)
         towards = away / max(float(np.linalg.norm(away)), _TINY)
-        squares = [np.mean((w * base) @ (x - m) ** 2) for w, m in zip(wrong, means, strict=True)]
+        squares = [np.mean((w * base) @ (x - m) ** 2) for w, m in zip(chances, means, strict=True)]
         spreads = np.maximum(np.sqrt(np.array(squares) / shares), max(_NARROWEST, law.step))
         centre, centres = float(origin @ towards), means @ towards
-        return Group(towards, centre, 1.0, law, centres, spreads, shares, True, origin)
-
-    found = _climbed(best, x, base, n, group.judged(projected)[1], _STEPS // 4)
-    if found is None:
-        return None
-    explained = found.explained(x, base)
+        moved = Group(towards, centre, 1.0, law, centres, spreads, shares, True, origin)
+        likelihood, chances = moved.judged(x)
+        risen = n * (float(base @ likelihood) - reached)
+        if risen > 0.0:
+            found, reached = moved, float(base @ likelihood)
+        if risen <= _NATS:
+            break
+    assert found is not None
     towards, origin = np.zeros((2, group.direction.size))
     towards[used], origin[used] = found.direction, found.origin
-    return replace(found, direction=towards, origin=origin), explained
+    return replace(found, direction=towards, origin=origin), found.explained(x, base)
 
 
 def _columns(samples: Samples, used: Indices) -> Array:
@@ -757,39 +758,6 @@ def _maximised(
     return Group(
         np.empty(0), centres[0], spreads[0], law, centres[1:], spreads[1:], shares[1:], not free
     )
-
-
-def _climbed(
-    best: Callable[[Array, Group | None], Group | None],
-    seen: Array,
-    base: Array,
-    n: float,
-    wrong: Array,
-    steps: int,
-) -> Group | None:
-    """Return the most likely laws by expectation maximisation, or None where a step has none.
-
-    Parameters
-    ----------
-    best : callable
-        From how likely rows are to be of each law, and the laws before, to the next ones.
-    seen, base, n, wrong, steps
-        As for `_maximised`.
-    """
-    group: Group | None = None
-    reached = -np.inf
-    for _ in range(steps):
-        found = best(wrong, group)
-        if found is None:
-            return None
-        likelihood, wrong = found.judged(seen)
-        value = float(base @ likelihood)
-        risen = n * (value - reached)
-        if risen > 0.0:
-            group, reached = found, value
-        if risen <= _NATS:
-            break
-    return group
 
 
 def two_laws(y: Array, weight: Array, wrong: Array, freedom: float) -> tuple[Group, float] | None:
