@@ -59,7 +59,7 @@ def partly_cleaned(seed: int, share: float = 0.1) -> tuple[Array, CappedSimplex,
 def apart(
     samples: Samples, domain: CappedSimplex, start: Array, w: Array, sparse: bool
 ) -> tuple[Array, Groups, Array]:
-    return groups_apart(samples, domain, start, w, np.asarray, GAUSSIAN, sparse=sparse)
+    return groups_apart(samples, domain, start, w, np.asarray, lambda: GAUSSIAN, sparse=sparse)
 
 
 def mixture_log_likelihood(
@@ -371,7 +371,13 @@ def weighed(X: Array, law: Law, wrong: Array) -> tuple[Array, Groups, Array]:
     # A descent that removed half of the outliers.
     w = np.where(wrong & (np.arange(wrong.size) % 2 == 0), 0.0, 1.0)
     return groups_apart(
-        DenseSamples(X), domain, domain.reference(), w / w.sum(), np.asarray, law, sparse=True
+        DenseSamples(X),
+        domain,
+        domain.reference(),
+        w / w.sum(),
+        np.asarray,
+        lambda: law,
+        sparse=True,
     )
 
 

@@ -161,7 +161,7 @@ def groups_apart(
     start: Array,
     weights: Array,
     lift: Callable[[Array], Array],
-    law: Law,
+    law: Callable[[], Law],
     *,
     sparse: bool,
     features: bool = True,
@@ -179,8 +179,8 @@ def groups_apart(
         Before a descent, and after it.
     lift : callable
         From a direction of these coordinates to one of all features.
-    law : Law
-        Of a typical feature.
+    law : callable
+        Finds the law of a typical feature; asked only where rows point somewhere.
     sparse : bool
         Whether a direction has only the features in which the difference is significant.
     features : bool, default=True
@@ -351,7 +351,7 @@ def _group(
     metric: Array,
     base: Array,
     wrong: Array,
-    law: Law,
+    law: Callable[[], Law],
     lift: Callable[[Array], Array],
     sparse: bool,
     features: bool,
@@ -392,7 +392,7 @@ def _group(
         left = [
             trail
             for (trail, direction), y in zip(found, np.ascontiguousarray(along), strict=True)
-            if trail.turned(direction, y, base, n, law.along(lift(direction)))
+            if trail.turned(direction, y, base, n, law().along(lift(direction)))
         ]
         if not left:
             break
@@ -414,11 +414,12 @@ def _group(
         if gained <= 0.0:
             continue
         group = replace(group, direction=trail.direction)
-        if not (features and isinstance(law, Learned)):
+        typical = law()
+        if not (features and isinstance(typical, Learned)):
             return group, gained
         explained = group.explained(trail.y, base)
         if np.count_nonzero(group.direction) <= _MOST_FEATURES:
-            moved = _in_features(samples, base, n, group, trail.y, law)
+            moved = _in_features(samples, base, n, group, trail.y, typical)
             if moved is not None and moved[1] > explained:
                 group, explained = moved
         # What features tell is not seen along the direction: of those all are looked at.
