@@ -105,8 +105,8 @@ def test_a_survey_beside_a_direction_keeps_its_features_and_is_blind_to_it(
 def test_a_pass_in_single_precision_finds_the_value_in_double(
     w: Array, monkeypatch: pytest.MonkeyPatch, centred: bool, removed: bool
 ) -> None:
-    X = np.random.default_rng(4).standard_normal((w.size, 8))
-    u = np.full((8, 1), np.sqrt(0.125)) if removed else None
+    X = np.random.default_rng(4).standard_normal((w.size, 16))
+    u = np.full((16, 1), 0.25) if removed else None
     # Fresh samples each time, so that no matrix is remembered.
     exact, rounded = (
         objectives.MomentObjective(DenseSamples(X), RowwiseLargest(2), centred, 1.0, u)

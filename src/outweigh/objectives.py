@@ -120,8 +120,8 @@ class MomentObjective:
             or samples.n_samples * self.n_features**2 <= _SINGLE_PRECISION_ABOVE
             # Eigenvectors come of many products, for which blocks are no help.
             or isinstance(self.norm, KyFan)
-            # A row that is read again in double costs 2/d of the pass of which half is saved.
-            or (isinstance(self.norm, RowwiseLargest) and 4 * self.norm.n_nonzero > self.n_features)
+            # A row that is read again in double costs up to 4/d of the pass of which half is saved.
+            or (isinstance(self.norm, RowwiseLargest) and 8 * self.norm.n_nonzero > self.n_features)
             # Beside components, which are read off the whole matrix at the weights surveyed last.
             or (self.removed is not None and samples.remembers_moments)
         ):

@@ -102,7 +102,7 @@ class Samples(Protocol):
         ...
 
     def mean(self, weights: Array) -> Array:
-        """Return mu_w = X'w."""
+        """Return mu_w = X'w, for one or several weights in shape (n,) or (m, n)."""
         ...
 
     def moment(self, weights: Array, *, centred: bool, reference: float = 0.0) -> MomentMatrix:

@@ -59,7 +59,7 @@ def partly_cleaned(seed: int, share: float = 0.1) -> tuple[Array, CappedSimplex,
 def apart(
     samples: Samples, domain: CappedSimplex, start: Array, w: Array, sparse: bool
 ) -> tuple[Array, Groups, Array]:
-    return groups_apart(samples, domain, start, w, np.asarray, GAUSSIAN, sparse=sparse)
+    return groups_apart(samples, domain, start, w, np.asarray, lambda: GAUSSIAN, sparse=sparse)
 
 
 def mixture_log_likelihood(
@@ -371,7 +371,13 @@ def weighed(X: Array, law: Law, wrong: Array) -> tuple[Array, Groups, Array]:
     # A descent that removed half of the outliers.
     w = np.where(wrong & (np.arange(wrong.size) % 2 == 0), 0.0, 1.0)
     return groups_apart(
-        DenseSamples(X), domain, domain.reference(), w / w.sum(), np.asarray, law, sparse=True
+        DenseSamples(X),
+        domain,
+        domain.reference(),
+        w / w.sum(),
+        np.asarray,
+        lambda: law,
+        sparse=True,
     )
 
 
@@ -437,6 +443,16 @@ def test_few_rows_at_one_place_are_found_in_their_feature() -> None:
     # In an interval of 0.2 at three deviations there are 0.2 n phi(3) = 2.7 clean rows.
     assert wrong[30:].sum() < 10.0
     assert w[:30].sum() < 0.2 * 30 / n
+
+
+def test_features_are_looked_at_however_many_there_are() -> None:
+    n, d = 3 * N, 70
+    X = np.random.default_rng(54).standard_normal((n, d))
+    X[:40, 66] = 3.0
+    X[40:80, 2] = -3.0
+    domain = CappedSimplex.from_contamination(n, 0.1)
+    groups = groups_in_features(DenseSamples(X), domain, domain.reference(), np.asarray)[1]
+    assert [np.flatnonzero(group.direction).tolist() for group in groups] == [[2], [66]]
 
 
 @pytest.mark.parametrize("seed", range(5))

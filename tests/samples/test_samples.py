@@ -51,6 +51,11 @@ def test_the_mean_is_the_weighted_sum_of_rows(any_kind: Kind, X: Array, weights:
     np.testing.assert_allclose(any_kind(X).mean(weights), brute.mean(X, weights), atol=1e-12)
 
 
+def test_means_of_several_weights_are_those_of_each(any_kind: Kind, X: Array) -> None:
+    several = np.random.default_rng(2).uniform(-1.0, 2.0, (3, N))
+    np.testing.assert_allclose(any_kind(X).mean(several), several @ X, atol=1e-12)
+
+
 def test_a_mean_follows_its_weights_and_may_be_written_to(samples_of: Kind, X: Array) -> None:
     samples, weights = samples_of(X), np.full(N, 1.0 / N)
     samples.mean(weights)[:] = np.nan
@@ -118,10 +123,14 @@ def test_a_quadratic_form_is_evaluated_at_every_row(any_kind: Kind, X: Array) ->
     np.testing.assert_allclose(any_kind(X).quadratic(form), expected, atol=1e-12)
 
 
-def test_a_scattered_form_in_many_features_is_evaluated_at_every_row(any_kind: Kind) -> None:
-    X = np.random.default_rng(4).standard_normal((9, 120))
-    rows, cols = np.arange(60), np.arange(60) + 60
-    form = Form.from_entries(120, rows, cols, np.linspace(-1, 1, 60))
+# As a product of matrices, and entry by entry.
+@pytest.mark.parametrize("count", [40, 80])
+def test_a_scattered_form_in_many_features_is_evaluated_at_every_row(
+    any_kind: Kind, count: int
+) -> None:
+    X = np.random.default_rng(4).standard_normal((9, 2 * count))
+    rows, cols = np.arange(count), np.arange(count) + count
+    form = Form.from_entries(2 * count, rows, cols, np.linspace(-1, 1, count))
     expected = [x @ form.to_array() @ x for x in X]
     np.testing.assert_allclose(any_kind(X).quadratic(form), expected, atol=1e-12)
 

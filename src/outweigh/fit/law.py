@@ -9,6 +9,7 @@ convolution, and where v is spread over many features it is nearly Gaussian, wha
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -31,6 +32,7 @@ _LEVELS = 400
 _ROUNDING = 1e-7
 # Features of a direction beyond these add a Gaussian: each has less than 1/30 of the variance.
 _LARGEST = 30
+_LOG_ROOT_2PI = 0.5 * math.log(2.0 * math.pi)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,19 +55,25 @@ class Student:
         """The spread at which its variance is one."""
         return float(np.sqrt(1.0 - 2.0 / self.freedom))
 
-    def steady(self, z: Array) -> Array:
-        """Return what rows at z count in the most likely centre and spread; far ones less."""
-        if not np.isfinite(self.freedom):
-            return np.ones(z.size)
+    def steady(self, z: Array) -> Array | None:
+        """Return what rows at z count in the most likely centre and spread; None if all alike."""
+        if math.isinf(self.freedom):
+            return None
         return np.asarray((self.freedom + 1.0) / (self.freedom + z * z))
+
+    def standard(self, z: Array) -> Array:
+        """Return the log density at z, about zero and of spread one."""
+        nu, squares = self.freedom, z * z
+        if math.isinf(nu):
+            squares *= -0.5
+            squares -= _LOG_ROOT_2PI
+            return squares
+        constant = gammaln((nu + 1.0) / 2.0) - gammaln(nu / 2.0) - 0.5 * np.log(nu * np.pi)
+        return np.asarray(constant - (nu + 1.0) / 2.0 * np.log1p(squares / nu))
 
     def log_density(self, y: Array, centre: float | Array, spread: float | Array) -> Array:
         """Return the log density at y of the law moved to a centre, multiplied by a spread."""
-        z, nu = (y - centre) / spread, self.freedom
-        if not np.isfinite(nu):
-            return np.asarray(-0.5 * z * z - np.log(spread) - 0.5 * np.log(2.0 * np.pi))
-        constant = gammaln((nu + 1.0) / 2.0) - gammaln(nu / 2.0) - 0.5 * np.log(nu * np.pi)
-        return np.asarray(constant - np.log(spread) - (nu + 1.0) / 2.0 * np.log1p(z * z / nu))
+        return np.asarray(self.standard((y - centre) / spread) - np.log(spread))
 
     def along(self, direction: Array) -> Student:
         """Return that of a direction: the same, which is exact for a Gaussian."""
@@ -95,21 +103,22 @@ class Learned:
         """The spread at which its variance is one."""
         return 1.0
 
-    def steady(self, z: Array) -> Array:
-        """Return what rows at z count in centre and spread: its moments, so all alike."""
-        return np.ones(z.size)
+    def steady(self, z: Array) -> None:
+        """Return None: in centre and spread, its moments, all rows count alike."""
 
-    def log_density(self, y: Array, centre: float | Array, spread: float | Array) -> Array:
-        """Return the log density at y of the law moved to a centre, multiplied by a spread."""
+    def standard(self, z: Array) -> Array:
+        """Return the log density at z, about zero and of spread one."""
         at_zero, slopes = self._lines
-        z = (y - centre) / spread
         # Beyond the points the first and the last line go on.
         line = np.clip(z * (1.0 / _STEP) + _REACH / _STEP, 0.0, _POINTS - 2.0).astype(np.intp)
         found = slopes[line]
         found *= z
         found += at_zero[line]
-        found -= np.log(spread)
         return np.asarray(found)
+
+    def log_density(self, y: Array, centre: float | Array, spread: float | Array) -> Array:
+        """Return the log density at y of the law moved to a centre, multiplied by a spread."""
+        return np.asarray(self.standard((y - centre) / spread) - np.log(spread))
 
     def along(self, direction: Array) -> Learned:
         """Return the law of sum_j v_j xi_j for independent xi_j of this law and a unit v."""
@@ -186,7 +195,7 @@ class TypicalLaw:
         smooth = np.fft.rfft(_on_grid(quantiles, mass)) * np.exp(-0.5 * (width * _FREQUENCIES) ** 2)
         law = _of_density(np.fft.irfft(smooth, _POINTS), 10.0 / n, step)
         logs = law.log_densities
-        divergence = _STEP * float(np.exp(logs) @ (logs - GAUSSIAN.log_density(_GRID, 0.0, 1.0)))
+        divergence = _STEP * float(np.exp(logs) @ (logs - GAUSSIAN.standard(_GRID)))
         return Student(np.inf, step) if n * divergence < 0.5 * np.log(n) else law
 
     def _typical_quantiles(self, weights: Array, levels: Array) -> tuple[Array, int]:

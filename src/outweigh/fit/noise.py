@@ -24,6 +24,8 @@ from outweigh.samples.rows import COPIED_BYTES, Affine, ArrayRows, evidence_of_c
 ROWS_FOR_ORIGIN = 500
 # Scales that are divided by are read off all rows unless there are more values than this.
 _VALUES_FOR_SCALE = 10_000_000
+# One level of all columns is known to a thousandth by these.
+_VALUES_FOR_LEVEL = 2_000_000
 # A centre within this many noise units of zero needs no shift of the origin.
 _NEAR_ORIGIN = 10.0
 _VALUES_AT_ONCE, _VALUES_IN_CACHE = 1_000_000, 1 << 15
@@ -171,6 +173,15 @@ class Noise:
         """Return about so many rows in the units of the user, spread evenly, with their weights."""
         return _spread_rows(self.rows, self.sample_weight, self.keys, count)
 
+    def rows_at(self, places: Indices, some: slice) -> Array:
+        """Return some rows in units of the noise, on some of the columns."""
+        standard = self.standardizer
+        if standard.whitener is not None:
+            return standard.apply(self.rows.take(places))[:, some]
+        columns = standard.columns[some]
+        few = Standardizer(np.arange(columns.size), standard.origin[some], standard.scale[some])
+        return few.apply(self.rows.entries(places, columns))
+
     def rescaled(self, factor: Array) -> Noise:
         """Return the same rows with every scale multiplied by `factor`; the same are pruned."""
         standardizer = replace(self.standardizer, scale=self.standardizer.scale * factor)
@@ -233,7 +244,8 @@ def first_look(
     # A centre is read off few rows, scales off as many as there is time for.
     count = ROWS_FOR_ORIGIN
     if to_read or common_level:
-        count = max(count, _VALUES_FOR_SCALE // columns.size)
+        values = _VALUES_FOR_SCALE if to_read else _VALUES_FOR_LEVEL
+        count = max(count, values // columns.size)
     some, some_weight = _spread_rows(rows, sample_weight, seen.keys, count)
     if rows.n_passes is not None or 8 * sample_weight.size * rows.shape[1] > COPIED_BYTES:
         # Of fewer rows it is known which are equal.

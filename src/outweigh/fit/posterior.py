@@ -30,7 +30,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.optimize import minimize
-from scipy.special import expit, ndtr
+from scipy.special import expit, ndtr, ndtri
 
 from outweigh.fit.columns import weighted_quantile
 from outweigh.fit.law import GAUSSIAN, Law, Learned, Student
@@ -49,6 +49,8 @@ _NARROWEST = 0.02
 _NATS = 0.01
 _STEPS, _TURNS = 100, 8
 _BINS, _BINS_IN_QUARTILES = 1024, 50
+# A law of four numbers costs so many times log(n). Features looked at together.
+_LAW_PRICE, _AT_ONCE = 2.0, 32
 # Rows are told in at most so many features, which are held for all of them.
 _MOST_FEATURES = 100
 # Less than a thousandth is as good as nothing, and leaves nearly all rows their weight.
@@ -157,7 +159,7 @@ def groups_apart(
     start: Array,
     weights: Array,
     lift: Callable[[Array], Array],
-    law: Law,
+    law: Callable[[], Law],
     *,
     sparse: bool,
     features: bool = True,
@@ -175,8 +177,8 @@ def groups_apart(
         Before a descent, and after it.
     lift : callable
         From a direction of these coordinates to one of all features.
-    law : Law
-        Of a typical feature.
+    law : callable
+        Finds the law of a typical feature; asked only where rows point somewhere.
     sparse : bool
         Whether a direction has only the features in which the difference is significant.
     features : bool, default=True
@@ -234,20 +236,25 @@ def groups_in_features(
     """
     n, clean = float(domain.metric.sum()), np.ones(weights.size)
     groups: Groups = ()
-    for direction in np.eye(samples.n_features):
-        y = samples.project(direction)
-        base = weights * clean / float(weights @ clean)
-        values, counts, _ = _binned(y, base, clean, _frame(y, base))
-        crowded = _crowded(values, counts, n)
-        if crowded is None:
-            continue
-        group = _laws(values, counts, n, GAUSSIAN, crowded)
-        if group is None:
-            continue
-        gained = float(counts @ (group.log_likelihood(values) - _one_law(values, counts, GAUSSIAN)))
-        if n * gained > _price(group, n) + _direction_price(lift(direction), n):
-            groups += (replace(group, direction=direction),)
-            clean *= 1.0 - group.wrong(y)
+    for start in range(0, samples.n_features, _AT_ONCE):
+        features = np.arange(start, min(start + _AT_ONCE, samples.n_features))
+        rows = _columns(samples, features)
+        for j in _may_be_crowded(rows, weights, n):
+            y = rows[:, j]
+            base = weights * clean / float(weights @ clean)
+            values, counts, _ = _binned(y, base, clean, _frame(y, base))
+            crowded = _crowded(values, counts, n)
+            if crowded is None:
+                continue
+            group = _laws(values, counts, n, GAUSSIAN, crowded)
+            if group is None:
+                continue
+            one_law = _one_law(values, counts, GAUSSIAN)
+            gained = n * float(counts @ (group.log_likelihood(values) - one_law))
+            direction = np.eye(1, samples.n_features, features[j])[0]
+            if gained > _price(group, n) + _direction_price(lift(direction), n):
+                groups += (replace(group, direction=direction),)
+                clean *= 1.0 - group.wrong(y)
     return _weighed(domain, weights, weights, groups, clean)
 
 
@@ -342,7 +349,7 @@ def _group(
     metric: Array,
     base: Array,
     wrong: Array,
-    law: Law,
+    law: Callable[[], Law],
     lift: Callable[[Array], Array],
     sparse: bool,
     features: bool,
@@ -351,6 +358,8 @@ def _group(
 
     Outliers may differ in many features, in few of them, or be several groups that differ in one
     each: the direction of all, of those that differ significantly, and of the one that does most.
+    Each follows the rows taken for outliers, and these the direction, as long as both together
+    explain the rows better. Laws are fitted along the best of the three.
 
     Parameters
     ----------
@@ -362,84 +371,102 @@ def _group(
     wrong : ndarray of shape (n,)
         The share of its weight that each row has lost.
     """
-
-    def law_along(direction: Array) -> Law:
-        return law.along(lift(direction))
-
-    best: tuple[float, Group, float] | None = None
-    n = float(metric.sum())
+    n, mean = float(metric.sum()), samples.mean(base)
     counts = [*([1] if features else []), *([samples.n_features] if sparse else []), None]
-    for count in counts:
-        found = _along(samples, metric, base, wrong, law_along, count)
-        if found is None:
+    trails = [_Trail(count, wrong) for count in counts]
+    left = trails
+    for _ in range(_TURNS):
+        # Together: a pass over the rows for all of them.
+        of_wrong = samples.mean(np.stack([base * trail.wrong for trail in left]))
+        found = [
+            (trail, direction)
+            for trail, part in zip(left, of_wrong, strict=True)
+            if (direction := _direction(metric, base, mean, trail.wrong, part, trail.most))
+            is not None
+        ]
+        if not found:
+            break
+        along = samples.project(np.column_stack([direction for _, direction in found])).T
+        left = [
+            trail
+            for (trail, direction), y in zip(found, np.ascontiguousarray(along), strict=True)
+            if trail.turned(direction, y, base, n, law().along(lift(direction)))
+        ]
+        if not left:
+            break
+
+    def worth(explained: float, direction: Array) -> float:
+        # A direction of many features explains noise too.
+        return explained - _direction_price(lift(direction), n) / n
+
+    trails = [trail for trail in trails if trail.direction.size]
+    trails.sort(key=lambda trail: worth(trail.explained, trail.direction), reverse=True)
+    best: tuple[float, Group, float] | None = None
+    for trail in trails:
+        group = _laws(trail.values, trail.counts, n, trail.law, trail.likely)
+        if group is None:
             continue
-        group, y, gained = found
-        explained = group.explained(y, base)
-        told = np.count_nonzero(group.direction) <= _MOST_FEATURES
-        if features and told and isinstance(law, Learned):
-            moved = _in_features(samples, base, n, group, y, law)
+        one_law = _one_law(trail.values, trail.counts, trail.law)
+        gained = n * float(trail.counts @ (group.log_likelihood(trail.values) - one_law))
+        gained -= _price(group, n)
+        if gained <= 0.0:
+            continue
+        group = replace(group, direction=trail.direction)
+        typical = law()
+        if not (features and isinstance(typical, Learned)):
+            return group, gained
+        explained = group.explained(trail.y, base)
+        if np.count_nonzero(group.direction) <= _MOST_FEATURES:
+            moved = _in_features(samples, base, n, group, trail.y, typical)
             if moved is not None and moved[1] > explained:
                 group, explained = moved
-        # A direction of many features explains noise too.
-        explained -= _direction_price(lift(group.direction), n) / n
-        if best is None or explained > best[0]:
-            best = explained, group, gained
+        # What features tell is not seen along the direction: of those all are looked at.
+        if best is None or worth(explained, group.direction) > best[0]:
+            best = worth(explained, group.direction), group, gained
     return None if best is None else best[1:]
 
 
-def _along(
-    samples: Samples,
-    metric: Array,
-    base: Array,
-    wrong: Array,
-    law_along: Callable[[Array], Law],
-    most: int | None,
-) -> tuple[Group, Array, float] | None:
-    """Return a group along at most so many features, the rows there, and what it gains.
+class _Trail:
+    """A direction of at most so many features, and the rows that are outliers along it."""
 
-    The direction follows the rows taken for outliers, and these the direction, as long as both
-    together explain the rows better.
-    """
-    n, frame, best, reached = float(metric.sum()), None, None, -np.inf
-    for turn in range(_TURNS):
-        direction = _direction(samples, metric, base, wrong, most)
-        if direction is None:
-            break
-        y = samples.project(direction)
-        if turn == 0 and most == 1:
-            # Along one feature, rows that differ in others are in the middle.
-            mean = float((base * wrong) @ y) / float(base @ wrong)
-            wrong = np.where(y > mean, wrong, 0.0)
-        frame = _frame(y, base) if frame is None else frame
-        values, counts, likely = _binned(y, base, wrong, frame)
-        law = law_along(direction)
+    def __init__(self, most: int | None, wrong: Array) -> None:
+        self.most, self.wrong = most, wrong
+        self.direction, self.explained = np.empty(0), -np.inf
+        self._frame: tuple[float, float] | None = None
+
+    def turned(self, direction: Array, y: Array, base: Array, n: float, law: Law) -> bool:
+        """Take the next direction, with the rows along it; tell whether it explains more."""
+        wrong = self.wrong
+        if self._frame is None:
+            self._frame = _frame(y, base)
+            if self.most == 1:
+                # Along one feature, rows that differ in others are in the middle.
+                middle = float((base * wrong) @ y) / float(base @ wrong)
+                wrong = np.where(y > middle, wrong, 0.0)
+        values, counts, likely = _binned(y, base, wrong, self._frame)
         rough = _maximised(values, counts, n, law, likely[None, :], free=False, steps=_TURNS)
         if rough is None:
-            break
+            return False
         explained = rough.explained(values, counts)
-        if n * (explained - reached) <= _NATS:
-            break
-        best, reached = (direction, y, values, counts, law, rough.wrong(values)), explained
-        wrong = rough.wrong(y)
-    if best is None:
-        return None
-    direction, y, values, counts, law, likely = best
-    group = _laws(values, counts, n, law, likely)
-    if group is None:
-        return None
-    gained = n * float(counts @ (group.log_likelihood(values) - _one_law(values, counts, law)))
-    gained -= _price(group, n)
-    return (replace(group, direction=direction), y, gained) if gained > 0.0 else None
+        risen = n * (explained - self.explained)
+        if risen <= _NATS:
+            return False
+        self.direction, self.explained, self.y, self.law = direction, explained, y, law
+        self.values, self.counts, self.likely = values, counts, rough.wrong(values)
+        self.wrong = rough.wrong(y)
+        # What gains less than the price of a number ends here.
+        return bool(risen > 0.5 * np.log(n))
 
 
 def _direction(
-    samples: Samples, metric: Array, base: Array, wrong: Array, most: int | None
+    metric: Array, base: Array, mean: Array, wrong: Array, of_wrong: Array, most: int | None
 ) -> Array | None:
     r"""Return the unit direction in which rows likely to be wrong differ from the others.
 
-    In units of its noise, :math:`\sqrt{1/n_0 + 1/n_1}` in every feature. With `most`, the features
-    beyond sqrt(2 log d), which the largest of d Gaussians hardly exceeds, and at most so many. Else
-    all of them, if the sum of squares is three deviations above that of d Gaussians.
+    Given the mean of all and their share of it. In units of its noise,
+    :math:`\sqrt{1/n_0 + 1/n_1}` in every feature. With `most`, the features beyond sqrt(2
+    log d), which the largest of d Gaussians hardly exceeds, and at most so many. Else all of them,
+    if the sum of squares is three deviations above that of d Gaussians.
     """
     counted = metric > 0
     share = float(base @ wrong)
@@ -448,9 +475,7 @@ def _direction(
     noise = 0.0
     for part, size in ((base * wrong, share), (base * (1.0 - wrong), 1.0 - share)):
         noise += float(np.sum(part[counted] ** 2 / metric[counted])) / size**2
-    # The mean of the others follows from that of all, which is known.
-    of_wrong = samples.mean(base * wrong)
-    means = of_wrong / share, (samples.mean(base) - of_wrong) / (1.0 - share)
+    means = of_wrong / share, (mean - of_wrong) / (1.0 - share)
     z_scores = (means[0] - means[1]) / np.sqrt(noise)
     d = z_scores.size
     if most is not None:
@@ -494,11 +519,47 @@ def _binned(
     return grid[filled], weight[filled], shared(base * wrong)[filled] / weight[filled]
 
 
-def _crowded(y: Array, base: Array, n: float) -> Array | None:
-    r"""Return how likely rows are to be too many in the interval in which this is most evident.
+def _may_be_crowded(rows: Array, weights: Array, n: float) -> list[int]:
+    """Return the columns in which `_crowded` may find rows: a look at all of them at once.
 
-    With the share o of the rows in an interval and e that a Gaussian has there, the evidence is
-    :math:`n (o \log(o/e) - o + e)` nats. None where it is below the price of a law.
+    In bins of the same width in deviations. Those of `_crowded` are elsewhere, so half of the
+    evidence is enough.
+    """
+    away = rows - weights @ rows
+    deviation = np.sqrt(weights @ np.square(away))
+    step, d = 2.0 * float(ndtri(0.75)) / _BINS_IN_QUARTILES, rows.shape[1]
+    away /= np.where(deviation > 0.0, deviation, 1.0) * step
+    places = np.clip(away + _BINS / 2.0, 0.0, _BINS - 1.0).astype(np.intp)
+    counted = np.broadcast_to(weights[:, None], rows.shape).ravel()
+    counts = np.bincount((places + _BINS * np.arange(d)).ravel(), counted, d * _BINS)
+    # Without the bins that no column has rows in at either end.
+    ends = np.arange(places.min(), places.max() + 2)
+    below = np.pad(counts.reshape(d, _BINS)[:, ends[:-1]].cumsum(axis=1), ((0, 0), (1, 0)))
+    expected = ndtr((ends - _BINS / 2.0) * step)
+    most = [_evidence(below, expected, width, n).max(axis=1) for width in _widths(ends.size - 1)]
+    evident = np.max(most, axis=0, initial=0.0) > _LAW_PRICE * np.log(n) / 2.0
+    return np.flatnonzero(evident & (deviation > 0.0)).tolist()
+
+
+def _evidence(below: Array, expected: Array, width: int, n: float) -> Array:
+    r"""Return nats of evidence that too many rows are in each interval of so many bins.
+
+    With the share o of the rows in an interval and e that a law has there,
+    :math:`n (o \log(o/e) - o + e)`, where o exceeds e. Shares up to each bin are given.
+    """
+    o, e = (np.maximum(of[..., width:] - of[..., :-width], _TINY) for of in (below, expected))
+    return np.where(o > e, n * (o * np.log(o / e) - o + e), 0.0)
+
+
+def _widths(bins: int) -> list[int]:
+    """Return the powers of two up to half of the bins."""
+    return [1 << power for power in range((bins // 2).bit_length())]
+
+
+def _crowded(y: Array, base: Array, n: float) -> Array | None:
+    """Return how likely rows are to be too many in the interval in which this is most evident.
+
+    None where the evidence against a Gaussian is below the price of a law.
     """
     mean = float(base @ y)
     deviation = float(np.sqrt(base @ (y - mean) ** 2))
@@ -507,16 +568,14 @@ def _crowded(y: Array, base: Array, n: float) -> Array | None:
     below = np.concatenate([[0.0], np.cumsum(base)])
     middles = (y[1:] + y[:-1]) / 2.0
     expected = np.concatenate([[0.0], ndtr((middles - mean) / deviation), [1.0]])
-    best, chances = 0.5 * float(np.log(n)) * 4.0, None
-    width = 1
-    while width <= y.size // 2:
-        o, e = (np.maximum(of[width:] - of[:-width], _TINY) for of in (below, expected))
-        evidence = np.where(o > e, n * (o * np.log(o / e) - o + e), 0.0)
+    best, chances = _LAW_PRICE * float(np.log(n)), None
+    for width in _widths(y.size):
+        evidence = _evidence(below, expected, width, n)
         place = int(np.argmax(evidence))
         if evidence[place] > best:
             best, chances = float(evidence[place]), np.zeros(y.size)
-            chances[place : place + width] = 1.0 - e[place] / o[place]
-        width *= 2
+            o, e = (of[place + width] - of[place] for of in (below, expected))
+            chances[place : place + width] = 1.0 - max(e, _TINY) / o
     return chances
 
 
@@ -572,27 +631,31 @@ def _in_features(
     varies = np.ptp(x, axis=0) > 0.0
     used, x = used[varies], x[:, varies]
 
-    def best(wrong: Array, last: Group | None) -> Group | None:
-        shares = np.maximum(wrong @ base, _TINY)
+    found: Group | None = None
+    chances, reached = group.judged(projected)[1], -np.inf
+    for _ in range(_STEPS // 4):
+        shares = np.maximum(chances @ base, _TINY)
         if shares.sum() >= 0.5:
             return None
-        clean = base * (1.0 - wrong.sum(axis=0))
+        clean = base * (1.0 - chances.sum(axis=0))
         origin = clean @ x / clean.sum()
-        means = (wrong * base) @ x / shares[:, None]
+        means = (chances * base) @ x / shares[:, None]
         away = shares @ (means - origin)
         towards = away / max(float(np.linalg.norm(away)), _TINY)
-        squares = [np.mean((w * base) @ (x - m) ** 2) for w, m in zip(wrong, means, strict=True)]
+        squares = [np.mean((w * base) @ (x - m) ** 2) for w, m in zip(chances, means, strict=True)]
         spreads = np.maximum(np.sqrt(np.array(squares) / shares), max(_NARROWEST, law.step))
         centre, centres = float(origin @ towards), means @ towards
-        return Group(towards, centre, 1.0, law, centres, spreads, shares, True, origin)
-
-    found = _climbed(best, x, base, n, group.judged(projected)[1], _STEPS // 4)
-    if found is None:
-        return None
-    explained = found.explained(x, base)
+        moved = Group(towards, centre, 1.0, law, centres, spreads, shares, True, origin)
+        likelihood, chances = moved.judged(x)
+        risen = n * (float(base @ likelihood) - reached)
+        if risen > 0.0:
+            found, reached = moved, float(base @ likelihood)
+        if risen <= _NATS:
+            break
+    assert found is not None
     towards, origin = np.zeros((2, group.direction.size))
     towards[used], origin[used] = found.direction, found.origin
-    return replace(found, direction=towards, origin=origin), explained
+    return replace(found, direction=towards, origin=origin), found.explained(x, base)
 
 
 def _columns(samples: Samples, used: Indices) -> Array:
@@ -651,60 +714,51 @@ def _maximised(
         Whether each law has a spread of its own; else all have that of unit noise.
     steps : int
     """
-    narrowest = max(_NARROWEST * float(np.sqrt(base @ (y - base @ y) ** 2)), law.step)
-
-    def best(wrong: Array, last: Group | None) -> Group | None:
-        shares = wrong @ base
-        if shares.min() * n < _FEWEST or shares.sum() > 0.5:
-            return None
-        clean = base * (1.0 - wrong.sum(axis=0))
-        steady = clean if last is None else clean * law.steady((y - last.centre) / last.spread)
-        centre = float(steady @ y) / float(steady.sum())
-        centres = (wrong * y) @ base / shares
-        spread, spreads = law.unit, np.full(shares.size, law.unit)
-        if free:
-            square = float(steady @ (y - centre) ** 2) / float(clean.sum())
-            spread = max(float(np.sqrt(square)), narrowest)
-            squares = (wrong * (y - centres[:, None]) ** 2) @ base / shares
-            spreads = np.maximum(np.sqrt(squares), narrowest)
-            if spread == 0.0 or not spreads.all():
-                return None
-        return Group(np.empty(0), centre, spread, law, centres, spreads, shares, not free)
-
-    return _climbed(best, y, base, n, wrong, steps)
-
-
-def _climbed(
-    best: Callable[[Array, Group | None], Group | None],
-    seen: Array,
-    base: Array,
-    n: float,
-    wrong: Array,
-    steps: int,
-) -> Group | None:
-    """Return the most likely laws by expectation maximisation, or None where a step has none.
-
-    Parameters
-    ----------
-    best : callable
-        From how likely rows are to be of each law, and the laws before, to the next ones.
-    seen, base, n, wrong, steps
-        As for `_maximised`.
-    """
-    group: Group | None = None
-    reached = -np.inf
+    middle = float(base @ y)
+    # About their middle, where squares keep their digits.
+    y = y - middle
+    powers = np.column_stack([np.ones(y.size), y, y * y])
+    narrowest = max(_NARROWEST * float(np.sqrt(base @ powers[:, 2])), law.step)
+    chances = np.concatenate([1.0 - wrong.sum(axis=0, keepdims=True), wrong])
+    spreads = np.full(len(chances), law.unit)
+    reached, best, steady = -np.inf, None, None
     for _ in range(steps):
-        found = best(wrong, group)
-        if found is None:
+        chances *= base
+        sums = chances @ powers
+        shares = sums[:, 0].copy()
+        if shares[1:].min() * n < _FEWEST or shares[1:].sum() > 0.5:
             return None
-        likelihood, wrong = found.judged(seen)
-        value = float(base @ likelihood)
+        if steady is not None:
+            sums[0] = (chances[0] * steady) @ powers
+        centres = sums[:, 1] / sums[:, 0]
+        if free:
+            squares = (sums[:, 2] - centres * sums[:, 1]) / shares
+            spreads = np.maximum(np.sqrt(np.maximum(squares, 0.0)), narrowest)
+            if not spreads.all():
+                return None
+        z = (y - centres[:, None]) / spreads[:, None]
+        if free and law != GAUSSIAN:
+            logs = np.concatenate([law.standard(z[:1]), GAUSSIAN.standard(z[1:])])
+        else:
+            logs = law.standard(z)
+        logs += np.log(shares / spreads)[:, None]
+        top = logs.max(axis=0)
+        logs -= top
+        chances = np.exp(logs, out=logs)
+        total = chances.sum(axis=0)
+        chances /= total
+        value = float(base @ (top + np.log(total)))
         risen = n * (value - reached)
         if risen > 0.0:
-            group, reached = found, value
+            reached, best = value, (centres + middle, spreads, shares)
         if risen <= _NATS:
             break
-    return group
+        steady = law.steady(z[0])
+    assert best is not None
+    centres, spreads, shares = best
+    return Group(
+        np.empty(0), centres[0], spreads[0], law, centres[1:], spreads[1:], shares[1:], not free
+    )
 
 
 def two_laws(y: Array, weight: Array, wrong: Array, freedom: float) -> tuple[Group, float] | None:

@@ -46,8 +46,8 @@ from outweigh.protocols import Array, Indices, Samples, Status
 from outweigh.samples import Rows
 from outweigh.samples.matrices import as_array
 
-# Rows and values that a typical law is read off.
-_LAW_ROWS, _LAW_VALUES = 2000, 400_000
+# A typical law is read off so many rows, more where they have fewer columns, and columns.
+_LAW_ROWS, _LAW_COLUMNS = 2000, 200
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -372,11 +372,10 @@ class _LawOfRows:
         if self._read is None:
             d = noise.samples.n_features
             places, times = spread_places(
-                noise.sample_weight, noise.keys, max(_LAW_ROWS, _LAW_VALUES // d)
+                noise.sample_weight, noise.keys, max(_LAW_ROWS, _LAW_ROWS * _LAW_COLUMNS // d)
             )
-            rows = noise.standardizer.apply(noise.rows.take(places))
-            rows = rows[:, :: -(-d * _LAW_ROWS // _LAW_VALUES)]
-            self._read = places, times, TypicalLaw(rows, times)
+            some = slice(None, None, -(-d // _LAW_COLUMNS))
+            self._read = places, times, TypicalLaw(noise.rows_at(places, some), times)
         places, times, law = self._read
         return law(times * weights[places] / noise.sample_weight[places])
 

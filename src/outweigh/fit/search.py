@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import cache
 
 import numpy as np
 
@@ -233,7 +234,7 @@ class Search:
             self._first.values,
             descended.values,
             space.part.lift,
-            problem.law(descended.values),
+            cache(lambda: problem.law(descended.values)),
             sparse=self._sparse,
             features=space.part.basis is None,
             most=problem.tuning.groups,

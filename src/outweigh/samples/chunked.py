@@ -65,11 +65,11 @@ class ChunkedSamples(AnySamples):
         return self.width
 
     def mean(self, weights: Array) -> Array:
-        """Return mu_w = X'w."""
-        if weights.min() >= 0.0:
+        """Return mu_w = X'w, for one or several weights in shape (n,) or (m, n)."""
+        if weights.ndim == 1 and weights.min() >= 0.0:
             # Second moments at these weights are likely to be asked for next.
             return self._sums(weights).first.copy()
-        return self._added("a weighted mean", DenseSamples.mean, weights)
+        return self._added("a weighted mean", _mean, weights.T)
 
     def moment_about(self, weights: Array, mean: Array | None, reference: float) -> MomentMatrix:
         """Return M_w - mu mu' - r I as an array, or on demand where it does not fit the budget."""
@@ -297,3 +297,8 @@ class ChunkedSamples(AnySamples):
             part = None if weights is None else weights[bounds[i] : bounds[i + 1]]
             found.append(((keep, self.zeroed[first:last] - bounds[i]), part))
         return found
+
+
+def _mean(samples: DenseSamples, weights: Array) -> Array:
+    """Return weighted means, given the weights of each row in shape (n,) or (n, m)."""
+    return samples.mean(weights.T)

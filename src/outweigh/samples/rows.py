@@ -144,6 +144,10 @@ class Rows(ABC):
     def take(self, indices: Indices | slice) -> Array:
         """Return some rows, dense."""
 
+    def entries(self, indices: Indices, columns: Indices) -> Array:
+        """Return some columns of some rows, dense."""
+        return self.take(indices)[:, columns]
+
     @abstractmethod
     def part(self, indices: Indices) -> Rows:
         """Return the rows of increasing indices alone; refuse values of any row not finite."""
@@ -223,6 +227,10 @@ class ArrayRows(Rows):
     def take(self, indices: Indices | slice) -> Array:
         """Return some rows."""
         return self.array[indices]
+
+    def entries(self, indices: Indices, columns: Indices) -> Array:
+        """Return some columns of some rows."""
+        return self.array[np.ix_(indices, columns)]
 
     def part(self, indices: Indices) -> ArrayRows:
         """Return some rows alone."""

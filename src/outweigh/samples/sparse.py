@@ -77,9 +77,12 @@ class SparseSamples(AnySamples):
         return int(self.matrix.shape[1])
 
     def mean(self, weights: Array) -> Array:
-        """Return mu_w = X'w."""
-        found = np.asarray(self.matrix.T @ weights)
-        return found - self._total(weights) * self.shift if self._is_shifted else found
+        """Return mu_w = X'w, for one or several weights in shape (n,) or (m, n)."""
+        found = np.asarray(weights @ self.matrix)
+        if not self._is_shifted:
+            return found
+        shifted = weights if self.emptied is None else weights[..., ~self.emptied]
+        return np.asarray(found - np.multiply.outer(shifted.sum(axis=-1), self.shift))
 
     def moment_about(self, weights: Array, mean: Array | None, reference: float) -> MomentMatrix:
         """Return M_w - mu mu' - r I as an array, or on demand where it does not fit the budget."""
