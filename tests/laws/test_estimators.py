@@ -271,6 +271,22 @@ def test_the_decision_function_is_the_score_less_the_offset(name: str) -> None:
 
 
 @every_mean
+@every_share
+@pytest.mark.parametrize("correlated", [False, True])
+def test_new_rows_between_the_kept_and_the_outliers_are_flagged(
+    name: str, contamination: object, correlated: bool
+) -> None:
+    rng = np.random.default_rng([34, correlated])
+    mixed = np.eye(D) + (rng.standard_normal((D, D)) if correlated else 0.0)
+    X, new = (rng.standard_normal((n, D)) @ mixed for n in (N, 1000))
+    X[: int(EPS * N)] += 1e4
+    est = make(name, contamination=contamination, covariance="auto").fit(X)
+    assert np.all(est.predict(X)[: int(EPS * N)] == -1)
+    assert np.mean(est.predict(new) == -1) < 0.05
+    assert np.mean(est.predict(new + 30.0 * np.abs(mixed).max()) == -1) > 0.99
+
+
+@every_mean
 def test_the_outliers_score_below_the_inliers(name: str) -> None:
     scores = fitted(name).score_samples(contaminated())
     wrong, right = scores[: int(EPS * N)], scores[int(EPS * N) :]

@@ -471,19 +471,18 @@ class RobustEstimator(Parameters, JudgesRows, BaseEstimator):
         caps = sample_weight / ((1.0 - self.contamination_bound_) * sample_weight.sum())
         lost = float(sample_weight[self.weights_ < 0.5 * caps].sum() / sample_weight.sum())
         share = lost or self.contamination_
+        # By distance there is a limit up to which new rows are trusted, though none came so far.
+        limit = -np.inf if isinstance(self._score, RowScore) else -1.0
         if self.contamination == "auto":
-            offset = trusted = _offset(scores, weight, share)
-            if not isinstance(self._score, RowScore):
-                # At the limit, not half way to the rows beyond it: new ones may lie between.
-                return max(offset, -1.0), max(offset, -1.0)
+            offset = trusted = _offset(scores, weight, share, limit)
         else:
             # What was asked for is of all rows; the share of a sample is only close to it, and a
             # cut among the outliers would trust some, one among clean rows lose those of a side.
             known = float(self.contamination)
             share = float(np.clip(share, known - self._allowance, known + self._allowance))
-            offset = trusted = _offset(scores, weight, share)
+            offset = trusted = _offset(scores, weight, share, limit)
             if self.contamination_ < _MUCH * known:
-                trusted = min(offset, _offset(scores, weight, lost))
+                trusted = min(offset, _offset(scores, weight, lost, limit))
         return offset, trusted if lost > 0.0 else -np.inf
 
 
@@ -502,8 +501,12 @@ def _checked_scale(scale: object, n_features: int) -> str | Array | None:
     return values
 
 
-def _offset(scores: Array, sample_weight: Array, share: float) -> float:
-    """Return the threshold below which `share` of the sample weight scores, to the nearest row."""
+def _offset(scores: Array, sample_weight: Array, share: float, limit: float) -> float:
+    """Return the threshold below which `share` of the sample weight scores, to the nearest row.
+
+    Of all that part the same rows it is the limit, if that is one, and else the highest: outliers
+    of the fit may be anywhere, and a new row that scores less than any row kept is none of those.
+    """
     order = np.argsort(scores, kind="stable")
     ranked = scores[order]
     cumulative = np.cumsum(sample_weight[order]) / sample_weight.sum()
@@ -512,11 +515,13 @@ def _offset(scores: Array, sample_weight: Array, share: float) -> float:
     flagged = np.concatenate([[0.0], cumulative[last_of_ties]])
     ends = np.concatenate([[-1], np.flatnonzero(last_of_ties)])
     end = int(ends[np.argmin(np.abs(flagged - share))])
-    if end == -1:
-        return float(ranked[0] - 1e-9 * max(abs(ranked[0]), 1e-300))
     if end == ranked.size - 1:
         return float(np.nextafter(ranked[-1], np.inf))
-    return float(ranked[end] / 2.0 + ranked[end + 1] / 2.0)
+    worst = float(ranked[end]) if end >= 0 else -np.inf
+    kept = float(ranked[end + 1])
+    # Below the last row kept by what rounding may do to its score, but above those flagged.
+    highest = max(kept - 1e-9 * max(abs(kept), 1e-300), worst / 2.0 + kept / 2.0)
+    return limit if worst < limit < highest else highest
 
 
 def clipped(n_nonzero: int, n_features: int) -> int:
