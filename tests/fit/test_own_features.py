@@ -51,3 +51,12 @@ def test_rows_that_lie_in_a_subspace_are_left_alone() -> None:
     X = rows(0.2, 0)
     X[:, 2] = X[:, 3]
     assert component_of_bulk(X, np.full(N, 1.0 / N), float(N)) is None
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_rows_of_few_values_that_fall_into_a_subspace_have_no_spike_of_their_own(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    rows = rng.choice([-1.0, 1.0], (400, 4))
+    rows[:60] = rng.choice([-1.0, 1.0], (60, 1)) * 3.0
+    found = component_of_bulk(rows, np.full(400, 1 / 400), 400.0)
+    assert found is None or np.isfinite(found).all()

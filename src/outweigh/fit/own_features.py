@@ -50,7 +50,9 @@ def component_of_bulk(rows: Array, weights: Array, n_rows: float) -> Array | Non
     rows = rows - weights @ rows
     whole = _covariance(rows, weights)
     bulk = robust_scatter(rows, weights)
-    if np.linalg.eigvalsh(bulk)[0] <= 1e-9 * np.linalg.eigvalsh(whole)[-1]:
+    # What lies in a subspace, as few values do, is no Gaussian.
+    least = 1e-9 * float(np.linalg.eigvalsh(whole)[-1])
+    if np.linalg.eigvalsh(bulk)[0] <= least:
         return None
     # Rows beyond what half of the bulk does not exceed begin as the outliers that they may be.
     squared = np.einsum("ij,ij->i", rows @ np.linalg.inv(bulk), rows)
@@ -62,6 +64,8 @@ def component_of_bulk(rows: Array, weights: Array, n_rows: float) -> Array | Non
             return None
         bulk = _covariance(rows, weights * (1.0 - wrong) / (1.0 - share))
         other = _covariance(rows, weights * wrong / share)
+        if min(np.linalg.eigvalsh(bulk)[0], np.linalg.eigvalsh(other)[0]) <= least:
+            return None
         first = _log_density(rows, bulk) + np.log1p(-share)
         second = _log_density(rows, other) + np.log(share)
         wrong = expit(second - first)
