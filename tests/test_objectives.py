@@ -120,12 +120,12 @@ def test_a_pass_in_single_precision_finds_the_value_in_double(
 @pytest.mark.parametrize(
     ("least", "n_nonzero", "removed", "single"),
     [
-        (980.0, 1, False, False),
-        (979.0, 1, False, True),
-        # More than a quarter of the rows is read again.
-        (979.0, 2, False, False),
+        (20 * 15.0**2, 1, False, False),
+        (20 * 15.0**2 - 1.0, 1, False, True),
+        # More than an eighth of the rows is read again.
+        (20 * 15.0**2 - 1.0, 2, False, False),
         # Beside components, where moments are remembered.
-        (979.0, 1, True, False),
+        (20 * 15.0**2 - 1.0, 1, True, False),
     ],
 )
 def test_large_passes_are_in_single_precision_where_that_saves_time(
@@ -136,11 +136,11 @@ def test_large_passes_are_in_single_precision_where_that_saves_time(
     removed: bool,
     single: bool,
 ) -> None:
-    X = np.random.default_rng(4).standard_normal((20, 7))
+    X = np.random.default_rng(4).standard_normal((20, 15))
     monkeypatch.setattr(objectives, "_SINGLE_PRECISION_ABOVE", least)
     monkeypatch.setattr(DenseSamples, "remembers_moments", True)
     whole = objectives.sparse_mean(DenseSamples(X), n_nonzero)
-    found = replace(whole, removed=np.eye(7)[:, :1] if removed else None)._full_moment(w)
+    found = replace(whole, removed=np.eye(15)[:, :1] if removed else None)._full_moment(w)
     assert (getattr(found, "rounding", 0.0) > 0.0) == single
 
 

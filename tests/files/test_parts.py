@@ -303,7 +303,8 @@ def test_no_output_brings_the_rows_into_memory(
     names = {"--out": "r.json", "--weights": "w.csv", "--report": "p.html", "--save": "m.outweigh"}
     outputs = [part for option, name in names.items() for part in (option, str(tmp_path / name))]
     # Scales and levels are read off a sample that would be all of so few rows.
-    monkeypatch.setattr("outweigh.fit.noise._VALUES_FOR_SCALE", 0)
+    for values in ("_VALUES_FOR_SCALE", "_VALUES_FOR_LEVEL"):
+        monkeypatch.setattr(f"outweigh.fit.noise.{values}", 0)
     options = ["--contamination", "0.06", "--scale", "none", "--scheduler", "threads"]
     # So is the test of whether columns are correlated, which is not looked at here.
     options += ["--covariance", "none"]

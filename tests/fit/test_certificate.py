@@ -188,6 +188,7 @@ def test_rows_cleaner_than_clean_rows_are_in_doubt_where_a_covariance_was_given(
         ({"noise": "elliptical", "seen": 0.5}, "clean"),
         ({"noise": "elliptical", "seen": 0.4}, "look"),
         ({"noise": "other"}, "no level"),
+        ({"noise": "other", "doubtful": 0.1}, "in doubt"),
         ({"n_effective": 10.0 - 1e-12}, "clean"),
         ({"n_effective": 9.5}, "no level"),
         ({"n_effective": 9.5, "objective": 3.0}, "no level"),

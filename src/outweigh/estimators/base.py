@@ -37,7 +37,7 @@ from outweigh.fit.distances import DistanceScore
 from outweigh.fit.noise import known_covariance
 from outweigh.fit.result import Fit
 from outweigh.fit.road import fit
-from outweigh.fit.score import EllipticalScore, RowScore
+from outweigh.fit.score import HALF_LOST, EllipticalScore, RowScore
 from outweigh.fit.task import Settings, Task
 from outweigh.fit.tuning import TUNING, Tuning
 from outweigh.norms import KyFan, LargestEntries, RowwiseLargest
@@ -239,6 +239,7 @@ class RobustEstimator(Parameters, JudgesRows, BaseEstimator):
             again = self._better_task(task, found)
             if again != task:
                 found = solve(rows, weight, again, settings, log)
+        found = replace(found, copies=float(sample_weight.sum() / weight.sum()))
         if found.noise.varying.size < d:
             _warn_constant(found.noise.varying, d, getattr(self, "feature_names_in_", None))
         certificate = found.certificate
@@ -471,8 +472,11 @@ class RobustEstimator(Parameters, JudgesRows, BaseEstimator):
         caps = sample_weight / ((1.0 - self.contamination_bound_) * sample_weight.sum())
         lost = float(sample_weight[self.weights_ < 0.5 * caps].sum() / sample_weight.sum())
         share = lost or self.contamination_
-        # By distance there is a limit up to which new rows are trusted, though none came so far.
-        limit = -np.inf if isinstance(self._score, RowScore) else -1.0
+        # By distance there is a limit up to which new rows are trusted, though none came so far. By
+        # forces there is where half of a weight is lost, for rows that a sample stands for.
+        limit = -1.0
+        if isinstance(self._score, RowScore):
+            limit = HALF_LOST if self.subsample_ is not None else -np.inf
         if self.contamination == "auto":
             offset = trusted = _offset(scores, weight, share, limit)
         else:

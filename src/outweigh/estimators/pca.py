@@ -153,8 +153,7 @@ class ComponentsEstimator(
             self.scale_[standardizer.columns] = standardizer.scale
         along = samples.project(directions) - centre @ directions
         # The unbiased variance for equal weights, as scikit-learn's PCA has it.
-        n_effective = found.problem.n_effective(weights)
-        unbiased = n_effective / max(n_effective - 1.0, 1.0) if centred else 1.0
+        unbiased = found.unbiased if centred else 1.0
         covariance = unbiased * (along * weights[:, None]).T @ along
         order, variances = _adjusted_variances(covariance)
         components = np.zeros((wanted, n_features))
@@ -164,7 +163,7 @@ class ComponentsEstimator(
         self.components_ = fix_signs(components)
         variances = np.append(variances, np.zeros(wanted - count))
         self.explained_variance_ = variances
-        self.singular_values_ = np.sqrt(variances * n_effective / unbiased)
+        self.singular_values_ = np.sqrt(variances * found.n_rows / unbiased)
         if not centred:
             # About zero; the origin is zero then.
             mean = standardizer.restore(samples.mean(weights)) / self._units[standardizer.columns]
@@ -173,7 +172,8 @@ class ComponentsEstimator(
         left = max(total - float(variances.sum()), 0.0)
         self.explained_variance_ratio_ = variances / total if total > 0 else variances
         # As in scikit-learn the mean of the eigenvalues left, no more than there are rows.
-        others = min(len(noise.sample_weight), n_features) - wanted
+        n_rows = round(found.copies * float(noise.sample_weight.sum()))
+        others = min(n_rows, n_features) - wanted
         self.noise_variance_ = left / others if others > 0 else 0.0
 
     def _filled_up(self, rows: Array, count: int) -> Array:

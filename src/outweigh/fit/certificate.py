@@ -180,6 +180,8 @@ class Certificate:
             found = f"{self.removed:.1%} of the weight removed by distance from the bulk"
             if self.removed == 0.0:
                 found = "no row is far from the bulk, and nothing was removed"
+            if self.doubtful > 0.0:
+                return "in doubt", self._with_doubt(found)
             why = f"{self.unlike_clean}, so there is no level of clean data to compare with"
             return "no level", f"{found}; {why}"
         return self._judged_by_shape() if self.noise == "elliptical" else self._judged_by_level()
@@ -242,12 +244,14 @@ class Certificate:
             allowed = "contamination allows no more: raise it, or look at them (explain)"
             return "in doubt", f"{said}; {allowed}"
         if self.doubtful > 0.0:
-            return "in doubt", (
-                f"in doubt: {said}; but {self.doubtful:.1%} of the rows are {_DOUBTS[self.doubt]}"
-            )
+            return "in doubt", self._with_doubt(said)
         if self.objective > self.noise_floor.clean or self.seen < 0.5:
             return "look", said
         return self._unless_surprising(said if reasons else f"clean: {said}")
+
+    def _with_doubt(self, said: str) -> str:
+        """Return what is said, and of which rows that were kept there is doubt."""
+        return f"in doubt: {said}; but {self.doubtful:.1%} of the rows are {_DOUBTS[self.doubt]}"
 
     def _repr_html_(self) -> str:
         """Return the verdict and its numbers for a notebook."""

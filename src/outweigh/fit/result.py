@@ -39,6 +39,8 @@ class Fit:
     aside : ndarray of shape (d, m)
         Orthonormal directions that the objective leaves out: those of the components and of what
         else the bulk varies along; m is 0 for a mean.
+    copies : float
+        How many rows of X stand for one of evidence, in the mean: repeated ones are no more.
     """
 
     noise: Noise
@@ -49,11 +51,23 @@ class Fit:
     scores: Array
     components: Array
     aside: Array
+    copies: float = 1.0
 
     @property
     def weights(self) -> Array:
         """The weight of each row."""
         return self.found.weights.values
+
+    @property
+    def unbiased(self) -> float:
+        """The factor n / (n - 1) of a variance about the mean, n the effective rows of X."""
+        n = self.n_rows
+        return n / max(n - 1.0, 1.0)
+
+    @property
+    def n_rows(self) -> float:
+        """How many rows of X, of equal weight, the weights are worth."""
+        return self.copies * self.problem.n_effective(self.weights)
 
     def in_doubt(self, share: float) -> Fit:
         """Return the same, in doubt of a share of the rows that was kept."""
@@ -69,8 +83,7 @@ class Fit:
         centred = self.problem.objective.centred
         samples = coordinates(self.noise, Task(1, centred=centred))[1]
         values = np.linalg.eigvalsh(as_array(samples.moment(self.weights, centred=centred)))
-        n = self.problem.n_effective(self.weights)
-        unbiased = n / max(n - 1.0, 1.0) if centred else 1.0
+        unbiased = self.unbiased if centred else 1.0
         return np.asarray(unbiased * np.maximum(values[::-1], 0.0))
 
     def n_factors(self) -> int:
@@ -91,8 +104,7 @@ class Fit:
         scale = noise.standardizer.scale
         with np.errstate(over="ignore", invalid="ignore"):
             covariance = as_array(samples.moment(weights, centred=True)) * np.outer(scale, scale)
-            n = self.problem.n_effective(weights)
-            covariance *= n / max(n - 1.0, 1.0)
+            covariance *= self.unbiased
             # To the last digit symmetric and of no negative variance, which sums of products are
             # not.
             covariance = covariance / 2.0 + covariance.T / 2.0

@@ -23,6 +23,8 @@ from outweigh.samples import DenseSamples
 _DISTANCE_GAIN = 20.0
 _LOSS_GAIN = 3.0
 _HALF = 0.5
+# The score of a row that would lose half of its weight, where nothing else speaks against it.
+HALF_LOST = -float(np.log(2.0))
 # A feature in which a row's squared deviation is below this share of its largest hardly counts.
 _SMALL = 0.05
 _ORDER_GAIN = 1e-3
