@@ -47,7 +47,7 @@ BAD_X: dict[str, tuple[object, str]] = {
     "a name twice": (pd.DataFrame(rows(), columns=list("abcbd")), "one column is called 'b'"),
     "a frame of no columns": (pd.DataFrame(index=range(60)), "X: has no columns"),
     "a number beyond floating point": (
-        pd.DataFrame({"a": np.arange(60.0), "b": [10**400] * 60}),
+        pd.DataFrame({"a": np.arange(60.0), "b": pd.Series([10**400] * 60, dtype=object)}),
         "column 'b' holds 1000",
     ),
 }
