@@ -73,7 +73,8 @@ class Certificate:
         given, elliptical of a covariance that was found, or none of these. Elliptical: the
         objective is the largest squared distance among the trusted rows, in units of the limit.
         Other: there is no level of clean rows to compare with, and the objective is the sum of the
-        leading variances.
+        leading variances; of a mean, where columns have too few values to judge rows by, that of
+        elliptical noise.
     unlike_clean : str
         Why, in other noise, there is no level of clean rows.
     expected : float
