@@ -33,4 +33,5 @@ def test_a_fit_in_doubt_is_neither_clean_nor_reached() -> None:
     assert sure.certificate.clean
     assert not doubted.certificate.clean
     assert doubted.certificate.doubtful == pytest.approx(0.1)
+    assert doubted.certificate.doubt == "white"
     assert doubted.found.status is Status.STATIONARY

@@ -122,9 +122,8 @@ class Judgement:
         The share of the rows that are far or apart where they are too many to be wrong; all are
         kept then. Else 0.
     doubtful : float
-        The share of the rows that were kept though they may be wrong, for the reason `doubt`: see
-        `Certificate`.
-    doubt : str
+        The share of the rows that stand together in columns of so few values that such a group may
+        be genuine, and that were kept.
     seen : float
         The share of the columns that rows are judged by; the others have too few values.
     """
@@ -137,7 +136,6 @@ class Judgement:
     spared: float
     divided: float
     doubtful: float
-    doubt: str
     seen: float
 
 
@@ -177,7 +175,8 @@ def judge_rows(
         bulk = ~np.any(apart, axis=0) if apart else everything
         bent = marginals(X, sample_weight, bulk, straighten=straighten)
         if grouped and np.any(bent.g):
-            # A straight column has groups of its own, and draws in those of the skewed one.
+            # Both count: straightening a column shows groups that its tail hid, and draws those
+            # beyond the tail in.
             form = bent
             apart += set_apart(form.apply(X), sample_weight, most, tuning)
     judge = _Judge(form.apply(X), sample_weight, bound, tuning)
@@ -201,8 +200,7 @@ def judge_rows(
         apart=share(found.chance >= 0.5),
         spared=share((suspect < 0.5) & (clean >= 0.5)),
         divided=found.divided,
-        doubtful=share(judge.maybe & (clean >= 0.5)),
-        doubt=judge.doubt,
+        doubtful=share(found.told & (clean >= 0.5)),
         seen=columns.size / n_columns if shaped else 0.0,
     )
 
@@ -227,7 +225,8 @@ def judged_columns(X: Array, sample_weight: Array, tuning: Tuning) -> tuple[Indi
 class _Found:
     """What the shape of the cloud tells of rows: see `Cloud` and `Judgement`.
 
-    ``squared`` are their distances, ``chance`` how likely each is to be of a group.
+    ``squared`` are their distances, ``chance`` how likely each is to be of a group, ``told`` are
+    those of groups that may be genuine.
     """
 
     scatter: Scatter
@@ -235,6 +234,7 @@ class _Found:
     limit: float
     chance: Array
     clean: Array
+    told: Mask
     groups: tuple[Group, ...] = ()
     divided: float = 0.0
 
@@ -261,28 +261,26 @@ class _Judge:
             self.basis = principal_axes(Z, weight)[1].T
             Z = Z @ self.basis.T
         self.Z = Z
-        # Rows that may be wrong, and why they are kept all the same.
-        self.maybe, self.doubt = np.zeros(len(Z), dtype=np.bool_), ""
 
     def undecided(self, divided: float = 0.0) -> _Found:
         """Return that nothing says which rows are the clean ones: all are kept."""
         everything = np.ones(len(self.Z))
         scatter = self.scatter(self.weight)
         squared = scatter.distances(self.Z, everything > 0.0)
-        limit = float(squared.max())
-        return _Found(scatter, squared, limit, 0.0 * everything, everything, divided=divided)
+        limit, none = float(squared.max()), np.zeros(len(self.Z))
+        return _Found(scatter, squared, limit, none, everything, none > 0.0, divided=divided)
 
     def by_shape(self, apart: list[Mask], *, grouped: bool) -> _Found:
         """Judge every row by the groups that may stand apart, and by its distance.
 
         Where groups are no outliers (`grouped` is false) they are only told.
         """
-        together = np.any(apart, axis=0) if apart and grouped else np.zeros_like(self.maybe)
+        none = np.zeros(len(self.Z), dtype=np.bool_)
+        together = np.any(apart, axis=0) if apart and grouped else none
         core = self.core(~together)
         far = self.far_rows(core, together)
         chance, groups = self.verdict(core, far, apart)
-        if groups and not grouped:
-            self.maybe, self.doubt = chance >= 0.5, "few values"
+        told = none if grouped else chance >= 0.5
         if not grouped or self.removed(np.where(far, 0.0, 1.0 - chance)) > self.bound:
             chance, groups = np.zeros(len(self.Z)), ()
         clean = np.where(far, 0.0, 1.0 - chance)
@@ -298,7 +296,7 @@ class _Judge:
         if divided > self.bound:
             # No minority.
             return self.undecided(divided)
-        return _Found(scatter, squared, limit, chance, clean, groups)
+        return _Found(scatter, squared, limit, chance, clean, told, groups)
 
     def at_most(self, clean: Array, severity: Array) -> Array:
         """Return the same with no more weight taken than is allowed: from the worst rows only."""

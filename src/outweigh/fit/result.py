@@ -70,9 +70,9 @@ class Fit:
         return self.copies * self.problem.n_effective(self.weights)
 
     def in_doubt(self, share: float) -> Fit:
-        """Return the same, in doubt of a share of the rows that was kept."""
+        """Return the same, in doubt of rows kept that are wrong if columns are uncorrelated."""
         status = Status.STATIONARY
-        certificate = replace(self.certificate, doubtful=share, status=status)
+        certificate = replace(self.certificate, doubtful=share, doubt="white", status=status)
         return replace(self, found=replace(self.found, status=status), certificate=certificate)
 
     def spectrum(self) -> Array:
