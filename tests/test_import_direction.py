@@ -20,6 +20,7 @@ SOURCE = Path(__file__).resolve().parents[1] / "src" / PACKAGE
 # A room is a module or a folder directly under src/outweigh, here in the order in which data flows.
 ROOMS = (
     "libraries",
+    "constraints",
     "forms",
     "protocols",
     "norms",

@@ -14,7 +14,7 @@ from typing import Any
 
 from outweigh.adversaries import means, placed, spikes
 from outweigh.adversaries.arguments import Adversary, RandomState, as_generator
-from outweigh.adversaries.inliers import INLIERS
+from outweigh.adversaries.clean import INLIERS
 from outweigh.adversaries.means import (
     bounded_covariance,
     constant_bias,

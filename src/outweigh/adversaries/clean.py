@@ -1,15 +1,61 @@
-"""Clean samples around a sparse mean, for an adversary to spoil."""
+"""Clean rows around a sparse mean for an adversary to spoil, and its random choices."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
 from numpy.random import Generator
 
-from outweigh.adversaries.arguments import Shape, choose_rows, choose_support, random_signs
 from outweigh.adversaries.sample import BoolArray, Sample
 from outweigh.protocols import Array, Indices
+
+# Noise of mean zero and variance one, with the kurtosis of each. Student's law of 3 degrees of
+# freedom has no fourth moment; mean and median of the exponential law differ.
+INLIERS: Mapping[str, Callable[[Generator, tuple[int, int]], Array]] = MappingProxyType(
+    {
+        "gaussian": lambda rng, shape: rng.standard_normal(shape),  # 3
+        "laplace": lambda rng, shape: rng.laplace(scale=np.sqrt(0.5), size=shape),  # 6
+        "uniform": lambda rng, shape: rng.uniform(-np.sqrt(3.0), np.sqrt(3.0), shape),  # 1.8
+        "rademacher": lambda rng, shape: 2.0 * rng.integers(0, 2, shape).astype(float) - 1.0,  # 1
+        "exponential": lambda rng, shape: rng.standard_exponential(shape) - 1.0,  # 9
+        "t5": lambda rng, shape: rng.standard_t(5.0, shape) * float(np.sqrt(3.0 / 5.0)),  # 9
+        "t3": lambda rng, shape: rng.standard_t(3.0, shape) * float(np.sqrt(1.0 / 3.0)),
+    }
+)
+
+
+class Shape(NamedTuple):
+    """The sizes of a sample, and the noise of the rows that the adversary does not touch.
+
+    The first two are the shape of the data, ``shape[:2]``; the first four are the arguments that
+    every adversary takes, in their order, ``shape[:4]``.
+
+    Examples
+    --------
+    >>> Shape(100, 20, 5, 0.1).n_outliers
+    10
+    """
+
+    n_samples: int
+    n_features: int
+    n_nonzero: int
+    contamination: float
+    inliers: str = "gaussian"
+
+    @property
+    def n_outliers(self) -> int:
+        """The rows that the adversary may touch, fewer than half of them."""
+        return min(round(self.contamination * self.n_samples), (self.n_samples - 1) // 2)
+
+    def noise(
+        self, rng: Generator, n_rows: int | None = None, n_features: int | None = None
+    ) -> Array:
+        """Draw noise for so many rows and features, by default those of the sample."""
+        sizes = self.n_samples if n_rows is None else n_rows, n_features or self.n_features
+        return INLIERS[self.inliers](rng, sizes)
 
 
 class CleanSample(NamedTuple):
@@ -60,3 +106,25 @@ def uniform_ball(rng: Generator, n_rows: int, n_features: int, radius: float) ->
     ball /= np.linalg.norm(ball, axis=1, keepdims=True)
     ball *= radius * rng.random((n_rows, 1)) ** (1.0 / n_features)
     return ball
+
+
+def choose_rows(rng: Generator, shape: Shape) -> BoolArray:
+    """Choose the rows that the adversary replaces; True marks the ones it leaves alone."""
+    inliers = np.ones(shape.n_samples, dtype=np.bool_)
+    inliers[rng.choice(shape.n_samples, shape.n_outliers, replace=False)] = False
+    return inliers
+
+
+def choose_support(
+    rng: Generator, n_features: int, size: int, avoid: Indices | None = None
+) -> Indices:
+    """Choose ``size`` features at random, those of ``avoid`` only when no others are left."""
+    order = rng.permutation(n_features)
+    if avoid is not None:
+        order = order[np.argsort(np.isin(order, avoid), kind="stable")]
+    return order[:size]
+
+
+def random_signs(rng: Generator, size: int) -> Array:
+    """Draw ``size`` signs, -1.0 or +1.0 with equal chance."""
+    return 2.0 * rng.integers(0, 2, size).astype(np.float64) - 1.0

@@ -20,8 +20,15 @@ from functools import partial
 import numpy as np
 from numpy.random import Generator
 
-from outweigh.adversaries.arguments import Shape, adversary, choose_rows, choose_support
-from outweigh.adversaries.clean import CleanSample, draw_clean, sparse_mean
+from outweigh.adversaries.arguments import adversary
+from outweigh.adversaries.clean import (
+    CleanSample,
+    Shape,
+    choose_rows,
+    choose_support,
+    draw_clean,
+    sparse_mean,
+)
 from outweigh.adversaries.sample import Sample
 
 
@@ -156,7 +163,7 @@ def subtractive(rng: Generator, shape: Shape) -> Sample:
     True
     """
     n_removed = round(shape.contamination * shape.n_samples / (1.0 - shape.contamination))
-    more = shape._replace(n_samples=shape.n_samples + n_removed, n_outliers=0)
+    more = shape._replace(n_samples=shape.n_samples + n_removed, contamination=0.0)
     case = draw_clean(rng, more)
     order = np.argsort(case.X @ case.mean, kind="stable")
     left = np.sort(order[: shape.n_samples])
@@ -214,8 +221,6 @@ def bounded_covariance(rng: Generator, shape: Shape, *, smallest_scale: float = 
     >>> bool(sample.X.std(axis=0).max() < 1.1 and sample.X.std(axis=0).min() < 0.5)
     True
     """
-    if not 0.0 < smallest_scale <= 1.0:
-        raise ValueError(f"smallest_scale must be in (0, 1], got {smallest_scale!r}")
     case = draw_clean(rng, shape)
     scale = rng.uniform(smallest_scale, 1.0, shape.n_features)
     X = case.mean + (case.X - case.mean) * scale

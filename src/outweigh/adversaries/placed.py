@@ -8,8 +8,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.random import Generator
 
-from outweigh.adversaries.arguments import Shape, adversary, check_between, check_count
-from outweigh.adversaries.clean import draw_clean, sparse_shift, uniform_ball
+from outweigh.adversaries.arguments import adversary
+from outweigh.adversaries.clean import Shape, draw_clean, sparse_shift, uniform_ball
 from outweigh.adversaries.sample import Sample
 
 
@@ -33,7 +33,6 @@ def tight_cluster(
     >>> bool(np.ptp(sample.X[~sample.inliers], axis=0).max() <= 0.2)
     True
     """
-    check_between("radius", radius)
     case = draw_clean(rng, shape)
     centre = case.mean + sparse_shift(rng, shape, shift)
     ball = uniform_ball(rng, shape.n_outliers, shape.n_features, radius)
@@ -77,7 +76,7 @@ def far_outliers(rng: Generator, shape: Shape, *, distance: float = 1e6) -> Samp
     True
     """
     case = draw_clean(rng, shape)
-    step = check_between("distance", distance) / np.sqrt(shape.n_nonzero)
+    step = distance / np.sqrt(shape.n_nonzero)
     return case.shift_outliers(sparse_shift(rng, shape, step))
 
 
@@ -99,7 +98,6 @@ def multi_direction(
     >>> multi_direction(200, 30, 5, 0.1, random_state=0).n_outliers
     20
     """
-    n_directions = check_count("n_directions", n_directions)
     case = draw_clean(rng, shape)
     shifts = np.stack([sparse_shift(rng, shape, shift) for _ in range(n_directions)])
     return case.shift_outliers(shifts[np.arange(shape.n_outliers) % n_directions])

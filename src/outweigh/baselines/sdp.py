@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
-from outweigh.baselines.weights import Objective, WeightDescent
+from outweigh.baselines.weights import WeightDescent
+from outweigh.forms import Form
 from outweigh.libraries import library
-from outweigh.protocols import Array
+from outweigh.protocols import Maximum, MomentMatrix
+from outweigh.samples.matrices import as_array
 
 
 class SdpMean(WeightDescent, name="sdp"):
@@ -30,8 +32,8 @@ class SdpMean(WeightDescent, name="sdp"):
     {{contamination}}
     max_iter : int, default=100
         Largest number of semidefinite programs.
-    tol : float, default=1e-3
-        Relative gain below which a step counts as small; three small steps end the descent.
+    tol : float, default=0.01
+        It ends where the variance aimed at is less than this share below the one reached.
     max_features : int, default=60
         Refuse data with more features than this.
 
@@ -52,41 +54,41 @@ class SdpMean(WeightDescent, name="sdp"):
 
     max_features: int = 60
 
-    def _objective(self, Z: Array, n_nonzero: int) -> Objective:
-        n_features = Z.shape[1]
+    def _norm(self, n_features: int, n_nonzero: int) -> Any:
         if n_features > self.max_features:
             raise ValueError(
                 f"X has {n_features} features, more than max_features={self.max_features}; the "
                 f"semidefinite program would take very long: select features or raise max_features"
             )
-        maximizer = _sparse_variance_program(n_features, n_nonzero)
-
-        def bound_and_gradient(weights: Array) -> tuple[float, Array]:
-            mean = weights @ Z
-            covariance = (Z * weights[:, None]).T @ Z - np.outer(mean, mean)
-            A = maximizer(covariance)
-            images = Z @ A
-            gradient = np.einsum("ij,ij->i", images, Z) - 2.0 * (images @ mean)
-            return float(np.sum(A * covariance)), gradient
-
-        return bound_and_gradient
+        return SparseVariance(n_features, n_nonzero)
 
 
-def _sparse_variance_program(n_features: int, k: int) -> Callable[[Array], Array]:
-    """Return the function that takes S to the A of largest <A, S>."""
-    cp = library("cvxpy", "SdpMean needs")
-    A = cp.Variable((n_features, n_features), PSD=True)
-    S = cp.Parameter((n_features, n_features), symmetric=True)
-    constraints = [cp.trace(A) == 1.0, cp.sum(cp.abs(A)) <= float(k)]
-    program = cp.Problem(cp.Maximize(cp.sum(cp.multiply(S, A))), constraints)
+class SparseVariance:
+    """The largest <A, S> over semidefinite A of trace one whose entries add up to k at most.
 
-    def maximizer(covariance: Array) -> Array:
+    Parameters
+    ----------
+    n_features : int
+    k : int
+    """
+
+    def __init__(self, n_features: int, k: int) -> None:
+        self._cvxpy = cp = library("cvxpy", "SdpMean needs")
+        self._A = cp.Variable((n_features, n_features), PSD=True)
+        self._S = cp.Parameter((n_features, n_features), symmetric=True)
+        constraints = [cp.trace(self._A) == 1.0, cp.sum(cp.abs(self._A)) <= float(k)]
+        goal = cp.Maximize(cp.sum(cp.multiply(self._S, self._A)))
+        self._program = cp.Problem(goal, constraints)
+
+    def maximize(self, matrix: MomentMatrix) -> Maximum:
+        """Return the value at a matrix S, and the A that attains it."""
+        covariance = as_array(matrix)
         # Scaled, so that the solver's tolerances do not depend on the units of the data.
         scale = float(np.abs(covariance).max()) or 1.0
-        S.value = (covariance + covariance.T) / (2.0 * scale)
-        program.solve(solver=cp.SCS, eps=1e-5, max_iters=20_000, warm_start=True)
-        if A.value is None:
-            raise RuntimeError(f"the semidefinite program was not solved: {program.status}")
-        return np.asarray((A.value + A.value.T) / 2.0, dtype=np.float64)
-
-    return maximizer
+        self._S.value = (covariance + covariance.T) / (2.0 * scale)
+        self._program.solve(solver=self._cvxpy.SCS, eps=1e-5, max_iters=20_000, warm_start=True)
+        if self._A.value is None:
+            raise RuntimeError(f"the semidefinite program was not solved: {self._program.status}")
+        strengths, directions = np.linalg.eigh((self._A.value + self._A.value.T) / 2.0)
+        value = float(strengths @ np.einsum("ij,ij->j", directions, covariance @ directions))
+        return Maximum(value, Form.from_directions(directions, strengths), value)

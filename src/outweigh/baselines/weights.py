@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
 from outweigh.baselines.base import CentredMean, Found
@@ -11,44 +9,39 @@ from outweigh.baselines.pruning import naive_prune
 from outweigh.norms import KyFan
 from outweigh.norms.spectral import largest_eigenpairs
 from outweigh.objectives import MomentObjective
-from outweigh.optimise.capped_simplex import CappedSimplex
-from outweigh.protocols import Array
+from outweigh.optimise import CappedSimplex, Polyak, Subgradient, descend
+from outweigh.protocols import Array, Norm
 from outweigh.samples import DenseSamples
-
-Objective = Callable[[Array], tuple[float, Array]]
-"""Takes weights to a value and its gradient."""
 
 
 class WeightDescent(CentredMean):
-    """Template: the mean under the weights at which ``_objective`` is small.
+    """Template: the mean under weights at which a norm of the weighted covariance is small.
 
     The weights sum to one and are at most 1 / ((1 - contamination) n).
     """
 
     contamination: float = 0.1
     max_iter: int = 100
-    tol: float = 1e-3
+    tol: float = 0.01
 
-    def _objective(self, Z: Array, n_nonzero: int) -> Objective:
-        """Return the function to lower; ``Z`` holds the rows less the median of each feature."""
-        raise NotImplementedError
+    def _norm(self, n_features: int, n_nonzero: int) -> Norm:
+        """Return the norm to lower."""
+        return KyFan(1)
 
     def _find(self, Z: Array, n_nonzero: int) -> Found:
-        weights, n_iter = descend(
-            self._objective(Z, n_nonzero),
-            CappedSimplex.from_contamination(len(Z), self.contamination),
-            np.full(len(Z), 1.0 / len(Z)),
-            max_iter=self.max_iter,
-            tol=self.tol,
-        )
-        return Found(weights @ Z, weights=weights, n_iter=n_iter)
+        norm = self._norm(Z.shape[1], n_nonzero)
+        variance = MomentObjective(DenseSamples(Z), norm, centred=True, reference=0.0)
+        domain = CappedSimplex.from_contamination(len(Z), self.contamination)
+        start, rule = domain.reference(), Polyak(0.0, self.tol, patience=3)
+        found = descend(variance, Subgradient(domain), rule, start, max_iter=self.max_iter)
+        return Found(found.weights @ Z, weights=found.weights, n_iter=found.n_iter)
 
 
 class GradientDescentMean(WeightDescent, name="gradient_descent"):
     """Projected gradient descent on the top variance of the weighted sample.
 
     Over weights w_i <= 1 / ((1 - eps) n) that sum to one, the largest eigenvalue of the weighted
-    covariance is lowered by projected subgradient steps of adaptive length; the weighted mean is
+    covariance is lowered by projected subgradient steps of Polyak's length; the weighted mean is
     the answer. Every approximate stationary point is near the true mean.
 
     Assumptions: a bound on the covariance of the genuine rows; none on its scale; n of the order
@@ -60,8 +53,8 @@ class GradientDescentMean(WeightDescent, name="gradient_descent"):
     {{contamination}}
     max_iter : int, default=100
         Largest number of evaluations of the objective.
-    tol : float, default=1e-3
-        Relative gain below which a step counts as small; three small steps end the descent.
+    tol : float, default=0.01
+        It ends where the variance aimed at is less than this share below the one reached.
 
     Attributes
     ----------
@@ -83,15 +76,6 @@ class GradientDescentMean(WeightDescent, name="gradient_descent"):
     >>> bool(np.linalg.norm(found.location_ - sample.truth) < 0.3)
     True
     """
-
-    def _objective(self, Z: Array, n_nonzero: int) -> Objective:
-        top_variance = MomentObjective(DenseSamples(Z), KyFan(1), centred=True, reference=0.0)
-
-        def value_and_gradient(weights: Array) -> tuple[float, Array]:
-            found = top_variance.evaluate(weights)
-            return found.value, found.subgradient
-
-        return value_and_gradient
 
 
 class MultiplicativeWeightsMean(CentredMean, name="multiplicative_weights"):
@@ -232,61 +216,3 @@ class QuantumEntropyMean(CentredMean, name="quantum_entropy"):
             weights[far] *= 1.0 - scores[far] / scores.max()
         weights /= weights.sum()
         return Found(weights @ Z, weights=weights, n_iter=n_iter)
-
-
-def descend(
-    objective: Objective,
-    domain: CappedSimplex,
-    weights: Array,
-    *,
-    max_iter: int,
-    tol: float,
-) -> tuple[Array, int]:
-    """Lower a function of weights by projected steps of adaptive length.
-
-    Steps go along the normalised negative gradient; the length doubles after a success and
-    falls to a quarter after a failure. Ends after ``max_iter`` evaluations, when three successes
-    in a row gain less than ``tol`` of the value, or when steps have become negligible.
-
-    Parameters
-    ----------
-    objective : callable
-        Takes weights to a value and its gradient.
-    domain : CappedSimplex
-    weights : ndarray of shape (n,)
-        Where to begin.
-    max_iter : int
-    tol : float
-
-    Returns
-    -------
-    weights : ndarray of shape (n,)
-    n_evaluations : int
-
-    Examples
-    --------
-    >>> domain = CappedSimplex.from_contamination(4, 0.25)
-    >>> cost = np.array([0.0, 0.0, 0.0, 1.0])
-    >>> descend(lambda w: (cost @ w, cost), domain, np.full(4, 0.25), max_iter=20, tol=0.01)[0][3]
-    np.float64(0.0)
-    """
-    value, gradient = objective(weights)
-    length = shortest = 1.0 / np.sqrt(weights.size)
-    shortest *= 1e-4
-    small_gains = 0
-    n_evaluations = 1
-    while n_evaluations < max_iter and small_gains < 3 and length > shortest:
-        centred = gradient - gradient.mean()
-        size = np.linalg.norm(centred)
-        if size == 0.0:
-            break
-        candidate = domain.project(weights - (length / size) * centred)
-        new_value, new_gradient = objective(candidate)
-        n_evaluations += 1
-        if new_value < value:
-            small_gains = small_gains + 1 if value - new_value < tol * value else 0
-            weights, value, gradient = candidate, new_value, new_gradient
-            length *= 2.0
-        else:
-            length *= 0.25
-    return weights, n_evaluations
