@@ -276,8 +276,8 @@ BAD: dict[str, tuple[list[str], str]] = {
     "unknown kind": (["fit", "median", "good.csv"], "invalid choice: 'median'"),
     "unknown column": (["fit", "mean", "good.csv", "--columns", "a,z"], "no column is called 'z'"),
     "unknown id": (["fit", "mean", "good.csv", "--id-column", "z"], "no column is called 'z'"),
-    "contamination": (["fit", "mean", "good.csv", "--contamination", "0.7"], "below 0.5"),
-    "half": (["fit", "mean", "good.csv", "--contamination", "0.5"], "from 0 to below 0.5"),
+    "contamination": (["fit", "mean", "good.csv", "--contamination", "0.7"], "(0.0, 0.5)"),
+    "half": (["fit", "mean", "good.csv", "--contamination", "0.5"], "(0.0, 0.5)"),
     "a component of a mean": (
         ["fit", "mean", "good.csv", "--components", "1"],
         "--components: has no meaning for mean",
@@ -292,11 +292,11 @@ BAD: dict[str, tuple[list[str], str]] = {
     ),
     "no components": (
         ["fit", "pca", "good.csv", "--components", "0"],
-        "must be auto or a whole number of at least 1; got '0'",
+        "The 'n_components' parameter of RobustPCA must be an int in the range [1, inf)",
     ),
     "sparse-mean n-nonzero": (
         ["fit", "sparse-mean", "good.csv", "--n-nonzero", "0"],
-        "must be auto or a whole number of at least 1; got '0'",
+        "The 'n_nonzero' parameter of RobustSparseMean must be a str among {'auto'} or an int",
     ),
     "no kind": (["fit"], "required: {auto,mean,sparse-mean,pca,sparse-pca}, FILE"),
     "decimal": (["fit", "mean", "good.csv", "--decimal", "x"], "must be a point or a comma"),

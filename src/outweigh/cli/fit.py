@@ -51,6 +51,8 @@ def fit(arguments: argparse.Namespace) -> int:
         raise DataError(f"--n-nonzero: has no meaning for {kind}; use {sparse}")
     if arguments.n_components is not None and not kind.endswith("pca"):
         raise DataError(f"--components: has no meaning for {kind}; it is for pca and sparse-pca")
+    # What it refuses is said before anything is read.
+    _estimator(arguments, "auto")._validate_params()
     asked = check_outputs(
         arguments, out=(".json", ".csv"), weights=(".csv",), report=(".html", ".htm"), save=()
     )
@@ -227,7 +229,7 @@ def _estimator(arguments: argparse.Namespace, covariance: Array | str | None) ->
         for name, value in _options(arguments, _ESTIMATE).items()
         if value is not None
     }
-    return _ESTIMATORS[arguments.kind](covariance=covariance, **given)
+    return _ESTIMATORS.get(arguments.kind, RobustMean)(covariance=covariance, **given)
 
 
 def _covariance(arguments: argparse.Namespace, columns: list[str]) -> Array | str | None:
