@@ -19,7 +19,7 @@ import numpy as np
 from numpy.random import Generator
 
 from outweigh.adversaries import INLIERS, Sample
-from outweigh.adversaries.clean import (
+from outweigh.adversaries.sample import (
     Shape,
     choose_rows,
     choose_support,

@@ -9,7 +9,7 @@ import pytest
 
 from outweigh.adversaries import wrong_support
 from outweigh.baselines import EmpiricalMean, GradientDescentMean, OracleMean, SdpMean
-from outweigh.baselines.sdp import SparseVariance
+from outweigh.baselines.weights import SparseVariance
 from outweigh.optimise import CappedSimplex
 from outweigh.samples.matrices import ArrayMoment
 

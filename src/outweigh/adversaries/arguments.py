@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.random import Generator
 
-from outweigh.adversaries.clean import INLIERS, Shape
-from outweigh.adversaries.sample import Sample
+from outweigh.adversaries.sample import INLIERS, Sample, Shape
 from outweigh.constraints import COUNT, POSITIVE, SHARE, Number, StrOptions, check
 
 RandomState = int | Generator | None
@@ -53,7 +52,7 @@ def adversary(attack: Callable[..., Sample], inliers: str = "gaussian") -> Adver
 
     Examples
     --------
-    >>> from outweigh.adversaries.clean import choose_rows
+    >>> from outweigh.adversaries.sample import choose_rows
     >>> @adversary
     ... def harmless(rng, shape, *, level=1.0):
     ...     X = np.full(shape[:2], level)

@@ -14,14 +14,15 @@ import numpy as np
 from numpy.random import Generator
 
 from outweigh.adversaries.arguments import adversary
-from outweigh.adversaries.clean import (
+from outweigh.adversaries.sample import (
+    BoolArray,
+    Sample,
     Shape,
     choose_rows,
     choose_support,
     random_signs,
     uniform_ball,
 )
-from outweigh.adversaries.sample import BoolArray, Sample
 from outweigh.protocols import Array
 
 
