@@ -14,13 +14,14 @@ from outweigh.norms import KyFan
 from outweigh.norms.spectral import largest_eigenpairs
 from outweigh.objectives import MomentObjective
 from outweigh.optimise import CappedSimplex, Polyak, Subgradient, descend
-from outweigh.protocols import Array, Maximum, MomentMatrix, Norm
+from outweigh.optimise.descent import Result
+from outweigh.protocols import Array, Maximum, MomentMatrix, StepRule
 from outweigh.samples import DenseSamples
 from outweigh.samples.matrices import as_array
 
 
 class WeightDescent(CentredMean):
-    """Template: the mean under weights at which a norm of the weighted covariance is small.
+    """Template: the mean under weights at which an objective is small.
 
     The weights sum to one and are at most 1 / ((1 - contamination) n).
     """
@@ -29,17 +30,25 @@ class WeightDescent(CentredMean):
     max_iter: int = 100
     tol: float = 0.01
 
-    def _norm(self, n_features: int, n_nonzero: int) -> Norm:
-        """Return the norm to lower."""
-        return KyFan(1)
+    def _objective(self, samples: DenseSamples, n_nonzero: int) -> MomentObjective:
+        """Return what to lower: the top variance."""
+        return MomentObjective(samples, KyFan(1), centred=True, reference=0.0)
+
+    def _rule(self) -> StepRule:
+        return Polyak(0.0, self.tol, patience=3)
 
     def _find(self, Z: Array, n_nonzero: int) -> Found:
-        norm = self._norm(Z.shape[1], n_nonzero)
-        variance = MomentObjective(DenseSamples(Z), norm, centred=True, reference=0.0)
-        domain = CappedSimplex.from_contamination(len(Z), self.contamination)
-        start, rule = domain.reference(), Polyak(0.0, self.tol, patience=3)
-        found = descend(variance, Subgradient(domain), rule, start, max_iter=self.max_iter)
+        objective = self._objective(DenseSamples(Z), n_nonzero)
+        found = descended(objective, self.contamination, self._rule(), self.max_iter)
         return Found(found.weights @ Z, weights=found.weights, n_iter=found.n_iter)
+
+
+def descended(
+    objective: MomentObjective, contamination: float, rule: StepRule, max_iter: int
+) -> Result:
+    """Return what a descent from equal weights reaches."""
+    domain = CappedSimplex.from_contamination(objective.samples.n_samples, contamination)
+    return descend(objective, Subgradient(domain), rule, domain.reference(), max_iter=max_iter)
 
 
 class GradientDescentMean(WeightDescent, name="gradient_descent"):
@@ -264,13 +273,15 @@ class SdpMean(WeightDescent, name="sdp"):
 
     max_features: int = 60
 
-    def _norm(self, n_features: int, n_nonzero: int) -> Any:
-        if n_features > self.max_features:
+    def _objective(self, samples: DenseSamples, n_nonzero: int) -> MomentObjective:
+        d = samples.n_features
+        if d > self.max_features:
             raise ValueError(
-                f"X has {n_features} features, more than max_features={self.max_features}; the "
-                f"semidefinite program would take very long: select features or raise max_features"
+                f"X has {d} features, more than max_features={self.max_features}; the semidefinite "
+                "program would take very long: select features or raise max_features"
             )
-        return SparseVariance(n_features, n_nonzero)
+        norm: Any = SparseVariance(d, n_nonzero)
+        return MomentObjective(samples, norm, centred=True, reference=0.0)
 
 
 class SparseVariance:

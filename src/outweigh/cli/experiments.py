@@ -45,9 +45,9 @@ def reproduce(arguments: argparse.Namespace) -> int:
             f"{store.path}"
         )
         try:
-            with progress_of_runs(waiting, n_before, sys.stderr) as update:
-                for record in do_runs(waiting, store, arguments.jobs or joblib.cpu_count()):
-                    update(record)
+            records = do_runs(waiting, store, arguments.jobs or joblib.cpu_count())
+            for _ in progress_of_runs(records, len(runs), n_before, sys.stderr):
+                pass
         except KeyboardInterrupt as interrupt:
             done = len(runs) - len(missing_runs(runs, store))
             # Of its own kind, which decides the exit code.

@@ -87,11 +87,6 @@ class Run:
     seed: int
     key: str
 
-    @property
-    def size(self) -> int:
-        """Number of entries of the data, a rough measure of what the run costs."""
-        return self.point.n_samples * self.point.n_features
-
 
 @dataclass(frozen=True)
 class Experiment:
