@@ -305,7 +305,7 @@ BAD: dict[str, tuple[list[str], str]] = {
     "negative gigabytes": (["fit", "mean", "good.csv", "--max-gigabytes", "-1"], "above 0"),
     "delimiter of an array": (
         ["fit", "mean", "good.npy", "--delimiter", ";"],
-        "good.npy: --delimiter ';' has no effect, as this is not a text file",
+        "good.npy: --delimiter ';' has no effect on what is not a text file",
     ),
     "decimal of an array": (["fit", "mean", "good.npy", "--decimal", ","], "--decimal ',' has no"),
     "encoding of Parquet": (

@@ -187,10 +187,7 @@ def _draw_spiked(
     if heights.shape not in ((1,), (len(components),)) or not np.all(
         (heights > 0.0) & np.isfinite(heights)
     ):
-        raise ValueError(
-            "spike must be one positive number, or one for each of "
-            f"n_components={len(components)}; got {spike!r}"
-        )
+        raise ValueError(f"spike must be positive, one for all or for each component; got {spike}")
     heights = np.resize(heights, len(components))
     X = shape.noise(rng)
     kept = choose_rows(rng, shape)
@@ -218,10 +215,8 @@ def _flat_components(
     stride = n_nonzero - shared
     needed = stride * (n_components - 1) + n_nonzero
     if needed > n_features:
-        raise ValueError(
-            f"n_components={n_components} with n_nonzero={n_nonzero} needs {needed} features, "
-            f"got n_features={n_features}; lower n_components or n_nonzero"
-        )
+        asked = f"n_components={n_components} with n_nonzero={n_nonzero}"
+        raise ValueError(f"{asked} needs {needed} features, got n_features={n_features}")
     order = rng.permutation(n_features)
     components = np.zeros((n_components, n_features))
     for j, row in enumerate(components):

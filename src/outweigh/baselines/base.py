@@ -122,10 +122,7 @@ class Baseline(BaseEstimator):
         """Return what ``_find`` finds, or say that X is too small for so many components."""
         n_components, most = self.get_params().get("n_components", 1), min(X.shape)
         if n_components > most:
-            raise ValueError(
-                f"n_components must be between 1 and min(n_samples, n_features)={most}, "
-                f"got {n_components}"
-            )
+            raise ValueError(f"n_components={n_components} is more than min(X.shape)={most}")
         return self._find(X, n_nonzero)
 
     def _find(self, X: Array, n_nonzero: int) -> Found:
@@ -148,10 +145,7 @@ class Baseline(BaseEstimator):
         )
         largest = float(np.abs(samples).max())
         if largest > _LARGEST:
-            raise ValueError(
-                f"X has values as large as {largest:.3g}, whose squares overflow; "
-                f"divide X by a constant first"
-            )
+            raise ValueError(f"X has values as large as {largest:.3g}; divide it by a constant")
         n_features = samples.shape[1]
         if self.n_nonzero is None:
             return samples, n_features
@@ -262,10 +256,8 @@ def check_mask(inliers: ArrayLike, n_samples: int) -> BoolArray:
     """Return ``inliers`` as a boolean mask of the rows with at least one True, or say so."""
     mask = np.asarray(inliers)
     if mask.dtype != np.bool_ or mask.shape != (n_samples,):
-        raise ValueError(
-            f"inliers must be a boolean array of shape ({n_samples},), one entry for each row "
-            f"of X; got dtype {mask.dtype} and shape {mask.shape}"
-        )
+        got = f"{mask.dtype} of shape {mask.shape}"
+        raise ValueError(f"inliers must be boolean, one for each of {n_samples} rows; got {got}")
     if not mask.any():
         raise ValueError("inliers must mark at least one row as True, got none")
     return mask

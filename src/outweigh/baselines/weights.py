@@ -276,10 +276,8 @@ class SdpMean(WeightDescent, name="sdp"):
     def _objective(self, samples: DenseSamples, n_nonzero: int) -> MomentObjective:
         d = samples.n_features
         if d > self.max_features:
-            raise ValueError(
-                f"X has {d} features, more than max_features={self.max_features}; the semidefinite "
-                "program would take very long: select features or raise max_features"
-            )
+            limit = f"max_features={self.max_features}"
+            raise ValueError(f"X has {d} features, more than {limit}: it would take very long")
         norm: Any = SparseVariance(d, n_nonzero)
         return MomentObjective(samples, norm, centred=True, reference=0.0)
 

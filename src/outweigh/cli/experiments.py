@@ -51,15 +51,11 @@ def reproduce(arguments: argparse.Namespace) -> int:
         except KeyboardInterrupt as interrupt:
             done = len(runs) - len(missing_runs(runs, store))
             # Of its own kind, which decides the exit code.
-            raise type(interrupt)(
-                f"interrupted: {done} of {len(runs)} runs are safe in {store.path}; "
-                f"the same command goes on from there"
-            ) from interrupt
+            said = f"interrupted: {done} of {len(runs)} runs are safe in {store.path}"
+            raise type(interrupt)(f"{said}; the same command goes on from there") from interrupt
         except TerminatedWorkerError as error:
-            raise ExperimentError(
-                "a worker process died, perhaps for want of memory; the same command with fewer "
-                "--jobs goes on from what is stored"
-            ) from error
+            said = "a worker died, perhaps for want of memory; go on with fewer --jobs"
+            raise ExperimentError(said) from error
     summaries = [summarise(experiment, store) for experiment in experiments]
     return _publish(summaries, Path(arguments.out), arguments.report)
 
@@ -90,9 +86,7 @@ def _load(names: Sequence[str], quick: bool) -> list[Experiment]:
     for name in dict.fromkeys(names):
         experiment = load(name)
         if experiment.name in experiments:
-            raise ExperimentError(
-                f"{name}: name: another experiment is called {experiment.name!r} too; rename one"
-            )
+            raise ExperimentError(f"{name}: name: another experiment is {experiment.name!r} too")
         experiments[experiment.name] = experiment.quickly() if quick else experiment
     return list(experiments.values())
 

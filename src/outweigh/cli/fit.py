@@ -158,10 +158,7 @@ def _rows(arguments: argparse.Namespace, **options: Any) -> Table:
     # What --trusted and --covariance name is read as a whole.
     others = {vars(arguments).get(name) for name in ("trusted", "covariance")}
     if "max_gigabytes" in arguments and others <= {None, "none"}:
-        raise DataError(
-            "--max-gigabytes: has no meaning with --scheduler, which reads FILE in parts; leave "
-            "one of them out"
-        )
+        raise DataError("--max-gigabytes: has no meaning with --scheduler; leave out one of them")
     return open_table(arguments.file, **options)
 
 
@@ -248,8 +245,7 @@ def _covariance(arguments: argparse.Namespace, columns: list[str]) -> Array | st
         return np.asarray(LedoitWolf().fit(values).covariance_)
     if len(values) != len(columns):
         raise DataError(
-            f"{file}: needs one row and one column for each of the {len(columns)} columns used; "
-            f"got {len(values)} rows"
+            f"{file}: has {len(values)} rows for {len(columns)} columns; as many are needed"
         )
     return values
 

@@ -157,10 +157,7 @@ class RobustEstimator(Parameters, JudgesRows, BaseEstimator):
         try:
             self._validate_params()
             if self.subsample is None and self.random_state is not None:
-                raise ValueError(
-                    "random_state has no effect with subsample=None, where nothing is drawn; leave "
-                    "one of them at its default"
-                )
+                raise ValueError("random_state has no effect with subsample=None; leave one out")
             rows, weight = self._validate_rows(X, sample_weight)
             self._n_rows = rows.shape[0]
             n_counted = rows.shape[0] if weight is None else int(np.count_nonzero(weight))
@@ -425,10 +422,7 @@ class RobustEstimator(Parameters, JudgesRows, BaseEstimator):
             rows = ArrayRows(filled(rows.array, self._medians))
         weight = self._weights_that_count(sample_weight, rows.shape[0])
         if weight is not None and np.count_nonzero(weight) < 2:
-            raise ValueError(
-                "fewer than two samples have a positive sample_weight and no missing values; a "
-                "robust estimate needs at least 2"
-            )
+            raise ValueError("fewer than two samples have a sample_weight and no missing values")
         return rows, weight
 
     def _weights_that_count(self, sample_weight: ArrayLike | None, n_rows: int) -> Array | None:
@@ -496,10 +490,7 @@ def _checked_scale(scale: object, n_features: int) -> str | Array | None:
         return scale
     values = np.asarray(scale, dtype=np.float64)
     if values.shape != (n_features,):
-        raise ValueError(
-            f"scale must hold one number per feature, shape ({n_features},); got shape "
-            f"{values.shape}"
-        )
+        raise ValueError(f"scale must be of shape ({n_features},); got shape {values.shape}")
     if not np.all((values > 0) & np.isfinite(values)):
         raise ValueError("scale must be positive and finite; replace its other entries")
     return values

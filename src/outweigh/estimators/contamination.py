@@ -86,10 +86,8 @@ class ContaminationSearch(JudgesRows, MetaEstimatorMixin, BaseEstimator):
         """
         self._validate_params()
         if not isinstance(self.estimator, RobustEstimator):
-            raise TypeError(
-                "estimator must be one of this library, such as RobustSparseMean(); got "
-                f"{type(self.estimator).__name__}"
-            )
+            got = type(self.estimator).__name__
+            raise TypeError(f"estimator must be one of this library, as RobustMean(); got {got}")
         trials: list[tuple[float, float, bool]] = []
 
         def fitted(contamination: float | str) -> RobustEstimator:

@@ -124,9 +124,7 @@ def save_model(estimator: RobustEstimator, target: str | Path | BinaryIO) -> Non
     """
     cls = type(estimator)
     if cls not in STATE:
-        raise TypeError(
-            f"estimator: {cls.__name__} cannot be saved; only {', '.join(_ESTIMATORS)} can"
-        )
+        raise TypeError(f"estimator: must be one of {', '.join(_ESTIMATORS)}; got {cls.__name__}")
     if not hasattr(estimator, "offset_"):
         raise ValueError("estimator: is not fitted; call fit first")
     state = {key: vars(estimator)[key] for key in STATE[cls]}
@@ -229,10 +227,8 @@ def _load(archive: zipfile.ZipFile) -> RobustEstimator:
     if model["format"] != FORMAT:
         raise ModelFileError("is not an outweigh model")
     if model["schema"] != SCHEMA:
-        raise ModelFileError(
-            f"was written in schema {model['schema']} by outweigh {model['version']}; this version "
-            f"reads schema {SCHEMA}"
-        )
+        other = f"schema {model['schema']} by outweigh {model['version']}"
+        raise ModelFileError(f"was written in {other}; this version reads schema {SCHEMA}")
     cls = _ESTIMATORS[model["estimator"]]
     estimator = cls(**{key: _decoded(value, archive) for key, value in model["parameters"].items()})
     if set(model["state"]) - set(OPTIONAL) != set(STATE[cls]):

@@ -51,17 +51,11 @@ def fit_paper(
     if contamination is None:
         raise ValueError('contamination="auto": solver="paper" needs a number; give one')
     if settings.scale is not None or not settings.is_white:
-        raise ValueError(
-            'scale, covariance: solver="paper" takes X as it is; pass scale=None, covariance=None '
-            "and bring X to unit noise beforehand"
-        )
+        raise ValueError('scale, covariance: must be None for solver="paper": X is taken as it is')
     if task.n_nonzero == ():
         raise ValueError('n_nonzero="auto": solver="paper" needs a number; give one')
     if task.n_components and task.centred:
-        raise ValueError(
-            'assume_centered=False: solver="paper" takes second moments of components about zero; '
-            "subtract a mean beforehand and pass assume_centered=True"
-        )
+        raise ValueError('assume_centered=False: must be True for solver="paper" of components')
     noise = _as_it_is(rows, sample_weight, settings)
     reader: DenseReader | SparseReader | None = None
     norm = task.norm(task.n_nonzero[0] if task.n_nonzero else 0)
