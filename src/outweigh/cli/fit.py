@@ -243,10 +243,6 @@ def _covariance(arguments: argparse.Namespace, columns: list[str]) -> Array | st
         from sklearn.covariance import LedoitWolf
 
         return np.asarray(LedoitWolf().fit(values).covariance_)
-    if len(values) != len(columns):
-        raise DataError(
-            f"{file}: has {len(values)} rows for {len(columns)} columns; as many are needed"
-        )
     return values
 
 
