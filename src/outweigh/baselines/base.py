@@ -91,7 +91,7 @@ class Baseline(BaseEstimator):
         "n_components": [COUNT],
         "n_nonzero": [COUNT, None],
         "n_trials": [COUNT],
-        "random_state": RANDOM_STATE,
+        "random_state": [*RANDOM_STATE, "random_state"],
         "sharpness": [POSITIVE],
         "spike": [POSITIVE],
         "step_size": [Number(Real, 0.0, 2.0, closed="neither")],

@@ -52,7 +52,7 @@ _KEYS = ("name", "title", "about", "source", "adversary", "algorithms", "trials"
 _TABLES = ("fixed", "options", "grid", "axes", "quick")
 # What a key may be, in whichever table it stands.
 _MAY_BE: dict[str, list[Any]] = {
-    **{key: [str] for key in ("name", "title", "about", "source", "label")},
+    **{key: [str] for key in ("name", "title", "about", "source", "label", "adversary")},
     **{key: [dict] for key in _TABLES},
     "algorithms": [list],
     "values": [list],
@@ -169,9 +169,10 @@ def _experiment(table: dict[str, Any], name: str) -> Experiment:
     for algorithm in table["algorithms"]:
         suited = [a.name for a in ALGORITHMS.values() if a.task == task]
         _known("algorithms", algorithm, suited)
-    texts: dict[str, Any] = {"title": name, **table, **axes}
-    for key in ("title", "about", "source", "label"):
-        texts[key] = " ".join(texts.get(key, "").split())
+    given: dict[str, Any] = {"title": name, **table, **axes}
+    for key in {"title", "about", "source", "label"} & {*given}:
+        given[key] = " ".join(given[key].split())
+    as_they_are = ("title", "about", "source", "label", "trials", "seed", "log_x", "guide")
     experiment = Experiment(
         name=name,
         adversary=adversary,
@@ -181,14 +182,7 @@ def _experiment(table: dict[str, Any], name: str) -> Experiment:
         fixed={d: fixed[d] for d in DIMENSIONS if d in fixed},
         options=options,
         algorithms=tuple(table["algorithms"]),
-        trials=table["trials"],
-        seed=table.get("seed", 0),
-        log_x=axes.get("log_x", False),
-        guide=axes.get("guide", ""),
-        title=texts["title"],
-        about=texts["about"],
-        source=texts["source"],
-        label=texts["label"],
+        **{key: given[key] for key in as_they_are if key in given},
     )
     for point in experiment.points():
         _check_point(experiment, point)
