@@ -154,7 +154,7 @@ def test_medians_are_filled_in_and_kept_for_rows_to_be_scored(
     assert main(["score", model, str(path), *options]) == 0
     assert " of 1,000 rows" in capsys.readouterr().out
     assert main(["fit", "mean", str(path), "--scheduler", "threads", *options]) == 2
-    assert "missing: only dense rows in memory" in capsys.readouterr().err
+    assert "missing: must be None for sparse rows" in capsys.readouterr().err
 
 
 def test_the_summary_tells_what_a_reader_needs(
@@ -330,7 +330,7 @@ BAD: dict[str, tuple[list[str], str]] = {
     "twice": (["fit", "mean", "good.csv", "--out", "x.csv", "--weights", "x.csv"], "already"),
     "no folder": (["fit", "mean", "good.csv", "--delimiter", "ab"], "must be one character"),
     "not a model": (["score", "good.csv", "good.csv"], "is not an outweigh model"),
-    "no model": (["score", "none", "good.csv"], "none: no such file"),
+    "no model": (["score", "none", "good.csv"], "none: cannot be read: No such file"),
 }
 
 

@@ -229,9 +229,9 @@ def test_parameters_are_those_that_a_fit_would_take(name: str) -> None:
 
 
 def test_a_missing_file_and_a_folder_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(ModelFileError, match="no such file"):
+    with pytest.raises(ModelFileError, match="No such file"):
         load_model(tmp_path / "none")
-    with pytest.raises(ModelFileError, match="is a folder"):
+    with pytest.raises(ModelFileError, match="Is a directory"):
         load_model(tmp_path)
 
 

@@ -150,12 +150,8 @@ class Baseline(BaseEstimator):
         if self.n_nonzero is None:
             return samples, n_features
         if self.n_nonzero > n_features:
-            warnings.warn(
-                f"n_nonzero={self.n_nonzero} is more than the {n_features} features of X; "
-                f"all are kept",
-                UserWarning,
-                stacklevel=3,
-            )
+            all_kept = f"n_nonzero={self.n_nonzero} is more than the {n_features} features of X"
+            warnings.warn(f"{all_kept}; all are kept", stacklevel=3)
         return samples, min(int(self.n_nonzero), n_features)
 
     def _publish(self, X: ArrayLike, n_nonzero: int, found: Found) -> Self:

@@ -134,18 +134,9 @@ def defeats(summary: Summary) -> Iterator[tuple[Cell, Cell]]:
 def _cell(x: float, algorithm: str, records: list[Record], n_runs: int) -> Cell:
     done = [record for record in records if record["status"] == "ok"]
     lower, median, upper = _quantiles(done, "error", 0.25, 0.5, 0.75)
-    return Cell(
-        x=x,
-        algorithm=algorithm,
-        n_done=len(done),
-        n_failed=len(records) - len(done),
-        n_missing=n_runs - len(records),
-        median=median,
-        lower=lower,
-        upper=upper,
-        seconds=_quantiles(done, "seconds", 0.5)[0],
-        peak_memory_mb=_quantiles(done, "peak_memory_mb", 0.5)[0],
-    )
+    counts = (len(done), len(records) - len(done), n_runs - len(records))
+    costs = (_quantiles(done, field, 0.5)[0] for field in ("seconds", "peak_memory_mb"))
+    return Cell(x, algorithm, *counts, median, lower, upper, *costs)
 
 
 def _quantiles(records: list[Record], field: str, *levels: float) -> list[float]:

@@ -199,10 +199,6 @@ def _reason(error: Exception, max_gigabytes: float) -> str:
     """Return why a model could not be read, in words."""
     if isinstance(error, ModelFileError):
         return str(error)
-    if isinstance(error, FileNotFoundError):
-        return "no such file"
-    if isinstance(error, IsADirectoryError):
-        return "is a folder, not a model"
     if isinstance(error, TooLarge):
         return (
             f"holds more than {max_gigabytes:g} GB when it is decompressed; if you trust it, "
