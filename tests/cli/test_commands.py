@@ -179,7 +179,7 @@ def test_failed_runs_are_shown_and_give_exit_code_one(capsys: pytest.CaptureFixt
     Path("bad.toml").write_text(text)
     assert main(["reproduce", "bad.toml", "--out", "out", "--jobs", "1", "--report"]) == 1
     output = capsys.readouterr()
-    assert "failed: bad at 20, oracle, trial 0: ValueError" in output.err
+    assert "failed: bad at 20, oracle, trial 0: InvalidParameterError" in output.err
     assert "and 7 more failures" in output.err
     assert "martian" in Path("out/report.html").read_text()
 
