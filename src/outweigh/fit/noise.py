@@ -272,6 +272,7 @@ def first_look(
         standardizer = replace(standardizer, scale=scales * level)
     samples = _samples(rows, standardizer)
     anchor = standardizer.direction(centre)
+    refuse_huge(np.array([anchor @ anchor]))
     # Rows in chunks find, in the same pass, the moments of those that are most likely kept.
     likely = _noise_radius_sq(float(sample_weight.sum()), columns.size)
     far = samples.squared_distances(anchor, (likely, sample_weight))

@@ -140,7 +140,7 @@ class SparseReader:
         left, found = excess.copy(), []
         for k in self.n_nonzero:
             found.append(entries_read_out(left, k))
-            left = _deflated(left, found[-1])
+            left = projected_out(left, found[-1][:, None])
         return np.column_stack(found)
 
     def initial(self, excess: Array, samples: Samples, sample_weight: Array) -> Array:
@@ -496,10 +496,15 @@ def _on_support(excess: Array, support: Indices) -> Array:
 
 
 def _deflated(excess: Array, *found: Array) -> Array:
-    """Return A with each found direction projected out on both sides."""
+    """Return the excess of the moments I + A with each found direction projected out of them.
+
+    That is -1 along those, and not 0: where rows vary less than noise all other excess is negative,
+    and they would be the largest again.
+    """
     if not found:
         return excess
-    return projected_out(excess, orthonormal(np.column_stack(found)))
+    basis = orthonormal(np.column_stack(found))
+    return projected_out(excess, basis) - basis @ basis.T
 
 
 def projected_out(excess: Array, basis: Array) -> Array:
