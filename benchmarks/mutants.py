@@ -2,14 +2,16 @@
 
 A mutant is the module with one comparison, sign, number, `and`, `not` or returned value changed.
 It is *killed* when a test fails, or takes far longer than before; else it *survives*, and either a
-test is missing or the change makes no difference (the mutant is *equivalent*). Nothing is written
-into the source: tests run on a copy of it.
+test is missing or the change makes no difference: the mutant is *equivalent*, and stands with the
+reason in benchmarks/equivalent.txt. Nothing is written into the source: tests run on a copy of it.
 
-python -m benchmarks mutants MODULE [--sample N] [--seed S] [--tests PATH ...]
+    python -m benchmarks mutants MODULE ... [--sample N] [--seed S] [--tests PATH ...]
 
 MODULE is a path below src/outweigh, such as norms/floor; its tests are tests/norms/test_floor.py,
-others of that name, and laws of that name. Results are kept in .mutants, so that a run that was
-interrupted goes on; another source or test file begins anew.
+others of that name, and laws of that name. Those that run the changed statement come first, the
+quickest of them first, and the first failure ends the trial. Results are kept in .mutants, so that
+a run that was interrupted goes on; another source or test file begins anew. Each module has its
+line in the table `mutants`, which is saved.
 """
 
 from __future__ import annotations
@@ -27,15 +29,21 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Generator, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from benchmarks.options import asked
+from benchmarks.pairing import RESULTS
+from benchmarks.tables import Line, show
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "src"
 KEPT = ROOT / ".mutants"
+EQUIVALENT = ROOT / "benchmarks" / "equivalent.txt"
 
 SWAPPED: dict[type, type] = {
     ast.Lt: ast.LtE,
@@ -70,6 +78,13 @@ class Mutant:
         """Return the lines that changed."""
         lines = difflib.ndiff(original.splitlines(), self.source.splitlines())
         return "\n".join(line for line in lines if line[0] in "+-")
+
+    def is_equivalent(self, module: str, original: str) -> bool:
+        """Whether the changed line is listed as one that makes no difference."""
+        added = [line[1:] for line in self.difference(original).splitlines() if line[0] == "+"]
+        changed = " ".join(" ".join(added).split())
+        listed = EQUIVALENT.read_text().splitlines() if EQUIVALENT.exists() else []
+        return f"{module}: {changed}" in (line.partition("  # ")[0] for line in listed)
 
 
 def mutants(source: str) -> list[Mutant]:
@@ -148,12 +163,77 @@ def own_tests(module: str) -> list[Path]:
     return [path for folder in folders for path in sorted(folder.glob(f"test_{name}*.py"))]
 
 
+def statements(source: str) -> dict[int, range]:
+    """Return for each line the lines of the innermost statement that it is part of, without a body.
+
+    Examples
+    --------
+    >>> statements("if (a and\\n    b):\\n    c()\\n")
+    {1: range(1, 3), 2: range(1, 3), 3: range(3, 4)}
+    """
+    found: dict[int, range] = {}
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.stmt):
+            body = getattr(node, "body", None)
+            end = body[0].lineno if body else node.end_lineno + 1  # type: ignore[operator]
+            found |= dict.fromkeys(range(node.lineno, end), range(node.lineno, end))
+    return found
+
+
+@dataclass
+class Watch:
+    """How long each test takes and which lines of a file it runs, written down for later."""
+
+    file: str
+    told: Path
+    seen: dict[str, tuple[float, list[int]]] = field(default_factory=dict)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, Any, Any]:
+        lines: set[int] = set()
+
+        def trace(frame: Any, event: str, _: object) -> Any:
+            if frame.f_code.co_filename != self.file:
+                return None
+            lines.add(frame.f_lineno)
+            return trace
+
+        started = time.monotonic()
+        sys.settrace(trace)
+        try:
+            return (yield)
+        finally:
+            sys.settrace(None)
+            self.seen[item.nodeid] = (time.monotonic() - started, sorted(lines))
+
+    def pytest_sessionfinish(self) -> None:
+        self.told.write_text(json.dumps(self.seen))
+
+
+@dataclass
+class Order:
+    """The tests that run one of these lines first, the quickest first."""
+
+    told: Path
+    lines: range
+
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        seen = json.loads(self.told.read_text())
+
+        def rank(item: pytest.Item) -> tuple[bool, float]:
+            seconds, lines = seen[item.nodeid]
+            return not set(lines) & set(self.lines), seconds
+
+        items.sort(key=rank)
+
+
 class Trial:
     """A copy of the library in which one module changes, and the tests that run on it."""
 
     def __init__(self, folder: Path, module: str, tests: list[Path]) -> None:
         shutil.copytree(SOURCE, folder / "src", ignore=shutil.ignore_patterns("__pycache__"))
         self.file = folder / "src" / "outweigh" / f"{module}.py"
+        self.told = folder / "told.json"
         compileall.compile_dir(folder / "src", quiet=1)
         # Two mutants may be of one size and second, which a cache would take for one.
         for cached in self.file.parent.glob(f"__pycache__/{self.file.stem}.*"):
@@ -164,12 +244,21 @@ class Trial:
         ]
         # Each begins with these loaded, and with nothing of ours.
         self.processes = multiprocessing.get_context("forkserver")
-        self.processes.set_forkserver_preload(["pytest", "scipy.stats", "sklearn.utils"])
+        self.processes.set_forkserver_preload(
+            ["pytest", "scipy.stats", "scipy.sparse.linalg", "sklearn.utils", "hypothesis"]
+        )
 
-    def passes(self, source: str, seconds: float | None = None) -> bool:
-        """Whether all tests pass with this source, in time."""
+    def watched(self, source: str) -> bool:
+        """Whether all tests pass with this source, once it is known what each of them runs."""
+        return self._run(source, Watch(str(self.file), self.told))
+
+    def passes(self, mutant: Mutant, statement: range, seconds: float) -> bool:
+        """Whether all tests pass with a mutant, in time."""
+        return self._run(mutant.source, Order(self.told, statement), seconds)
+
+    def _run(self, source: str, plugin: object, seconds: float | None = None) -> bool:
         self.file.write_text(source)
-        process = self.processes.Process(target=_run_tests, args=(self.arguments,))
+        process = self.processes.Process(target=_run_tests, args=(self.arguments, plugin))
         process.start()
         process.join(seconds)
         if process.is_alive():
@@ -178,14 +267,12 @@ class Trial:
         return process.exitcode == 0
 
 
-def _run_tests(arguments: list[str]) -> None:
-    import pytest
-
+def _run_tests(arguments: list[str], plugin: object) -> None:
     sys.dont_write_bytecode = True
     silence = os.open(os.devnull, os.O_WRONLY)
     os.dup2(silence, 1)
     os.dup2(silence, 2)
-    os._exit(pytest.main(arguments))
+    os._exit(pytest.main(arguments, plugins=[plugin]))
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -193,19 +280,39 @@ def main(argv: list[str] | None = None) -> int:
         __name__,
         __doc__,
         argv,
-        "module",
-        module={},
-        sample={"type": int, "help": "try so many, drawn at random"},
+        "modules",
+        modules={"nargs": "+", "metavar": "MODULE"},
+        sample={"type": int, "help": "try so many of each, drawn at random"},
         seed=0,
         tests={"type": Path, "nargs": "+", "help": "instead of the module's own"},
     )
-    module = arguments.module.removesuffix(".py").replace(".", "/")
-    tests = arguments.tests or own_tests(module)
+    os.environ |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    saved = RESULTS / "mutants.json"
+    before = json.loads(saved.read_text()) if saved.exists() else []
+    lines = {line["module"]: line for line in before}
+    for given in arguments.modules:
+        module = given.removesuffix(".py").replace(".", "/")
+        line = study(module, arguments.tests, arguments.sample, arguments.seed)
+        if line is None:
+            return 2
+        if not arguments.tests:
+            lines[module] = line
+    if not arguments.tests:
+        show("mutants", [lines[module] for module in sorted(lines)])
+    return 0
+
+
+def study(module: str, tests: list[Path] | None, sample: int | None, seed: int) -> Line | None:
+    """Try the mutants of a module, print those that survive, and return its line of the table.
+
+    None where the tests fail without any change.
+    """
+    tests = tests or own_tests(module)
     source = (SOURCE / "outweigh" / f"{module}.py").read_text()
-    every = mutants(source)
+    every, statement = mutants(source), statements(source)
     chosen = list(range(len(every)))
-    if arguments.sample is not None and arguments.sample < len(every):
-        chosen = sorted(random.Random(arguments.seed).sample(chosen, arguments.sample))
+    if sample is not None and sample < len(every):
+        chosen = sorted(random.Random(seed).sample(chosen, sample))
     content = "".join([source, *(path.read_text() for path in tests)])
     kept = KEPT / f"{hashlib.sha256(content.encode()).hexdigest()[:16]}.jsonl"
     KEPT.mkdir(exist_ok=True)
@@ -214,22 +321,32 @@ def main(argv: list[str] | None = None) -> int:
         known = dict(json.loads(line) for line in kept.read_text().splitlines())
     names = ", ".join(os.path.relpath(path, ROOT) for path in tests)
     print(f"{module}: {len(every)} mutants, {len(chosen)} tried, by {names}", flush=True)
-    os.environ |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    equivalent, left = 0, 0
     with tempfile.TemporaryDirectory() as folder:
         trial = Trial(Path(folder), module, tests)
         started = time.monotonic()
-        if not trial.passes(source):
+        if not trial.watched(source):
             print("the tests fail without any change", file=sys.stderr)
-            return 2
-        limit = 20.0 + 5.0 * (time.monotonic() - started)
+            return None
+        limit = 10.0 + 3.0 * (time.monotonic() - started)
         for number in chosen:
+            mutant = every[number]
             if number not in known:
-                known[number] = trial.passes(every[number].source, limit)
+                known[number] = trial.passes(mutant, statement[mutant.line], limit)
                 with kept.open("a") as file:
                     file.write(f"{json.dumps([number, known[number]])}\n")
-            if known[number]:
-                print(f"\n{module}.py:{every[number].line} survives (mutant {number})")
-                print(every[number].difference(source), flush=True)
-    survived = sum(known[number] for number in chosen)
-    print(f"\n{module}: {survived} of {len(chosen)} survive ({survived / max(len(chosen), 1):.0%})")
-    return 0
+            if known[number] and mutant.is_equivalent(module, source):
+                equivalent += 1
+            elif known[number]:
+                left += 1
+                print(f"\n{module}.py:{mutant.line} survives (mutant {number})")
+                print(mutant.difference(source), flush=True)
+    different = max(len(chosen) - equivalent, 1)
+    print(f"\n{module}: {left} of {different} survive ({left / different:.0%})", flush=True)
+    return {
+        "module": module,
+        "mutants": str(len(every)),
+        "tried": str(len(chosen)),
+        "equivalent": str(equivalent),
+        "survive": f"{left} ({left / different:.1%})",
+    }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -124,13 +125,29 @@ def test_a_mutant_that_no_test_notices_is_printed_and_remembered(tmp_path, monke
     (tests / "test_small.py").write_text(
         "from outweigh.small import more\n\n\ndef test_more():\n    assert more(1) > 0\n"
     )
-    for name, value in (("ROOT", tmp_path), ("SOURCE", source), ("KEPT", tmp_path / "kept")):
+    places = {"ROOT": tmp_path, "SOURCE": source, "KEPT": tmp_path / "kept", "RESULTS": tmp_path}
+    for name, value in (places | {"EQUIVALENT": tmp_path / "equivalent.txt"}).items():
         monkeypatch.setattr(mutants, name, value)
+    shown = []
+    monkeypatch.setattr(mutants, "show", lambda name, lines: shown.append((name, *lines)))
     for _ in range(2):
         assert mutants.main(["small"]) == 0
         printed = capsys.readouterr().out
         assert "small: 2 of 3 survive (67%)" in printed
         assert "+     return x + (2)" in printed
         assert "+     return (x - 1)" not in printed
-    monkeypatch.setattr(mutants.Trial, "passes", lambda *_: False)
+    (tmp_path / "equivalent.txt").write_text("small: return x + (2)  # positive too\n")
+    assert mutants.main(["small"]) == 0
+    assert "small: 1 of 2 survive (50%)" in capsys.readouterr().out
+    table = {"module": "small", "mutants": "3", "tried": "3", "equivalent": "1"}
+    assert shown[-1] == ("mutants", {**table, "survive": "1 (50.0%)"})
+    monkeypatch.setattr(mutants.Trial, "watched", lambda *_: False)
     assert mutants.main(["small"]) == 2
+
+
+def test_tests_that_run_the_changed_statement_come_first_the_quickest_first(tmp_path):
+    told = tmp_path / "told.json"
+    told.write_text('{"a": [1.0, [2]], "b": [3.0, [5]], "c": [2.0, [4, 6]]}')
+    items = [SimpleNamespace(nodeid=name) for name in "abc"]
+    mutants.Order(told, range(4, 6)).pytest_collection_modifyitems(items)
+    assert [item.nodeid for item in items] == ["c", "b", "a"]
