@@ -8,10 +8,9 @@ reason in benchmarks/equivalent.txt. Nothing is written into the source: tests r
     python -m benchmarks mutants MODULE ... [--sample N] [--seed S] [--tests PATH ...]
 
 MODULE is a path below src/outweigh, such as norms/floor; its tests are tests/norms/test_floor.py,
-others of that name, and laws of that name. Those that run the changed statement come first, the
-quickest of them first, and the first failure ends the trial. Results are kept in .mutants, so that
-a run that was interrupted goes on; another source or test file begins anew. Each module has its
-line in the table `mutants`, which is saved.
+others of that name, and laws of that name. Results are kept in .mutants, so that a run that was
+interrupted goes on; another source or test file begins anew. Each module has its line in the table
+`mutants`, which is saved.
 """
 
 from __future__ import annotations
@@ -20,21 +19,25 @@ import ast
 import compileall
 import copy
 import difflib
+import gc
 import hashlib
 import json
 import multiprocessing
 import os
 import random
 import shutil
+import signal
 import sys
 import tempfile
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 import pytest
+from threadpoolctl import threadpool_limits
 
 from benchmarks.options import asked
 from benchmarks.pairing import RESULTS
@@ -44,6 +47,8 @@ ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "src"
 KEPT = ROOT / ".mutants"
 EQUIVALENT = ROOT / "benchmarks" / "equivalent.txt"
+# Seconds that the tests of a module may take.
+LONGEST = 300.0
 
 SWAPPED: dict[type, type] = {
     ast.Lt: ast.LtE,
@@ -181,50 +186,130 @@ def statements(source: str) -> dict[int, range]:
 
 
 @dataclass
-class Watch:
-    """How long each test takes and which lines of a file it runs, written down for later."""
+class Quick:
+    """Runs the tests of a module with each of its mutants, in forks of one process.
 
-    file: str
-    told: Path
-    seen: dict[str, tuple[float, list[int]]] = field(default_factory=dict)
+    A plugin of pytest: tests are collected once. A fork changes the functions and the constants of
+    the module where they are, and runs first the tests that run the changed statement, the quickest
+    first. What was imported by others cannot be changed so: who survives is tried again by `Trial`.
 
-    @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, Any, Any]:
-        lines: set[int] = set()
+    Attributes
+    ----------
+    module, source : str
+    chosen : dict of Mutant
+        By their numbers.
+    killed : Path
+        Where the numbers of those that a test notices are written.
+    """
 
-        def trace(frame: Any, event: str, _: object) -> Any:
-            if frame.f_code.co_filename != self.file:
-                return None
-            lines.add(frame.f_lineno)
-            return trace
+    module: str
+    source: str
+    chosen: dict[int, Mutant]
+    killed: Path
+    seen: dict[str, tuple[float, set[int]]] = field(default_factory=dict)
 
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
         started = time.monotonic()
-        sys.settrace(trace)
+        self._watch(session)
+        limit = int(5.0 + 5.0 * (time.monotonic() - started))
+        same = Mutant(1, self.source)
+        if not self._forked(session, same, limit):
+            session.testsfailed += 1
+            return True
+        for number, mutant in self.chosen.items():
+            if not self._forked(session, mutant, limit):
+                with self.killed.open("a") as file:
+                    file.write(f"{json.dumps([number, False])}\n")
+        return True
+
+    def _watch(self, session: pytest.Session) -> None:
+        """Learn how long each test takes and which lines it runs, in a fork as well."""
+        ours, theirs = multiprocessing.Pipe(duplex=False)
+        file = sys.modules[self._name].__file__
+        if os.fork() == 0:
+            seen = {}
+            for item, after in _pairs(session.items):
+                lines: set[int] = set()
+
+                def trace(frame: Any, event: str, _: object, lines: set[int] = lines) -> Any:
+                    if frame.f_code.co_filename != file:
+                        return None
+                    lines.add(frame.f_lineno)
+                    return trace
+
+                started = time.monotonic()
+                sys.settrace(trace)
+                item.config.hook.pytest_runtest_protocol(item=item, nextitem=after)
+                sys.settrace(None)
+                seen[item.nodeid] = (time.monotonic() - started, lines)
+            theirs.send(seen)
+            os._exit(0)
+        theirs.close()
+        self.seen = ours.recv()
+        os.wait()
+
+    def _forked(self, session: pytest.Session, mutant: Mutant, seconds: int) -> bool:
+        """Whether all tests pass with a mutant, in time."""
+        pid = os.fork()
+        if pid:
+            return os.waitpid(pid, 0)[1] == 0
+        signal.alarm(seconds)
+        lines = set(statements(self.source)[mutant.line]) if mutant.source != self.source else set()
         try:
-            return (yield)
-        finally:
-            sys.settrace(None)
-            self.seen[item.nodeid] = (time.monotonic() - started, sorted(lines))
+            replace_source(sys.modules[self._name], self.source, mutant.source)
+            items = sorted(session.items, key=lambda item: self._rank(item, lines))
+            for item, after in _pairs(items):
+                item.config.hook.pytest_runtest_protocol(item=item, nextitem=after)
+                if session.testsfailed:
+                    break
+        except BaseException:
+            os._exit(1)
+        os._exit(min(session.testsfailed, 1))
 
-    def pytest_sessionfinish(self) -> None:
-        self.told.write_text(json.dumps(self.seen))
+    def _rank(self, item: pytest.Item, lines: set[int]) -> tuple[bool, float]:
+        seconds, run = self.seen[item.nodeid]
+        return not run & lines, seconds
+
+    @property
+    def _name(self) -> str:
+        return f"outweigh.{self.module.replace('/', '.')}"
 
 
-@dataclass
-class Order:
-    """The tests that run one of these lines first, the quickest first."""
+def _pairs(items: list[pytest.Item]) -> Iterator[tuple[pytest.Item, pytest.Item | None]]:
+    return zip(items, [*items[1:], None], strict=True)
 
-    told: Path
-    lines: range
 
-    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        seen = json.loads(self.told.read_text())
+def replace_source(module: ModuleType, before: str, after: str) -> None:
+    """Give the functions of a module the code of another source, and its constants the values.
 
-        def rank(item: pytest.Item) -> tuple[bool, float]:
-            seconds, lines = seen[item.nodeid]
-            return not set(lines) & set(self.lines), seconds
+    Both sources have the same functions in the same order. Classes stay what they are.
+    """
+    file = str(module.__file__)
+    old, new = (list(_codes(compile(text, file, "exec"))) for text in (before, after))
+    place = {(code.co_qualname, code.co_firstlineno): i for i, code in enumerate(old)}
+    functions, kept = _functions(file), dict(vars(module))
+    exec(new[0], vars(module))
+    number = {id(code): i for i, code in enumerate(new)}
+    fresh = {number[id(f.__code__)]: f for f in _functions(file) if id(f.__code__) in number}
+    for function in functions:
+        i = place[function.__code__.co_qualname, function.__code__.co_firstlineno]
+        function.__code__ = new[i]
+        if i in fresh:
+            function.__defaults__ = fresh[i].__defaults__
+            function.__kwdefaults__ = fresh[i].__kwdefaults__
+    vars(module).update({name: value for name, value in kept.items() if callable(value)})
 
-        items.sort(key=rank)
+
+def _codes(code: CodeType) -> Iterator[CodeType]:
+    yield code
+    for each in code.co_consts:
+        if isinstance(each, CodeType):
+            yield from _codes(each)
+
+
+def _functions(file: str) -> list[FunctionType]:
+    every = (each for each in gc.get_objects() if isinstance(each, FunctionType))
+    return [each for each in every if each.__code__.co_filename == file]
 
 
 class Trial:
@@ -233,32 +318,21 @@ class Trial:
     def __init__(self, folder: Path, module: str, tests: list[Path]) -> None:
         shutil.copytree(SOURCE, folder / "src", ignore=shutil.ignore_patterns("__pycache__"))
         self.file = folder / "src" / "outweigh" / f"{module}.py"
-        self.told = folder / "told.json"
         compileall.compile_dir(folder / "src", quiet=1)
         # Two mutants may be of one size and second, which a cache would take for one.
         for cached in self.file.parent.glob(f"__pycache__/{self.file.stem}.*"):
             cached.unlink()
-        self.arguments = [
-            *("-x", "-q", "-p", "no:cacheprovider", "--rootdir", str(ROOT)),
-            *("-o", f"pythonpath={folder / 'src'} {ROOT}", *map(str, tests)),
-        ]
+        self.arguments = _arguments(folder / "src", tests)
         # Each begins with these loaded, and with nothing of ours.
         self.processes = multiprocessing.get_context("forkserver")
         self.processes.set_forkserver_preload(
-            ["pytest", "scipy.stats", "scipy.sparse.linalg", "sklearn.utils", "hypothesis"]
+            ["pytest", "scipy.stats", "scipy.sparse.linalg", "sklearn.utils"]
         )
 
-    def watched(self, source: str) -> bool:
-        """Whether all tests pass with this source, once it is known what each of them runs."""
-        return self._run(source, Watch(str(self.file), self.told))
-
-    def passes(self, mutant: Mutant, statement: range, seconds: float) -> bool:
-        """Whether all tests pass with a mutant, in time."""
-        return self._run(mutant.source, Order(self.told, statement), seconds)
-
-    def _run(self, source: str, plugin: object, seconds: float | None = None) -> bool:
+    def passes(self, source: str, seconds: float) -> bool:
+        """Whether all tests pass with this source, in time."""
         self.file.write_text(source)
-        process = self.processes.Process(target=_run_tests, args=(self.arguments, plugin))
+        process = self.processes.Process(target=_run_tests, args=(self.arguments,))
         process.start()
         process.join(seconds)
         if process.is_alive():
@@ -267,12 +341,20 @@ class Trial:
         return process.exitcode == 0
 
 
-def _run_tests(arguments: list[str], plugin: object) -> None:
+def _arguments(source: Path, tests: list[Path]) -> list[str]:
+    return [
+        *("-x", "-q", "-p", "no:cacheprovider", "--rootdir", str(ROOT)),
+        *("-o", f"pythonpath={source} {ROOT}", *map(str, tests)),
+    ]
+
+
+def _run_tests(arguments: list[str], *plugins: object) -> None:
     sys.dont_write_bytecode = True
     silence = os.open(os.devnull, os.O_WRONLY)
     os.dup2(silence, 1)
     os.dup2(silence, 2)
-    os._exit(pytest.main(arguments, plugins=[plugin]))
+    with threadpool_limits(1):
+        os._exit(pytest.main(arguments, plugins=list(plugins)))
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -309,7 +391,7 @@ def study(module: str, tests: list[Path] | None, sample: int | None, seed: int) 
     """
     tests = tests or own_tests(module)
     source = (SOURCE / "outweigh" / f"{module}.py").read_text()
-    every, statement = mutants(source), statements(source)
+    every = mutants(source)
     chosen = list(range(len(every)))
     if sample is not None and sample < len(every):
         chosen = sorted(random.Random(seed).sample(chosen, sample))
@@ -321,18 +403,26 @@ def study(module: str, tests: list[Path] | None, sample: int | None, seed: int) 
         known = dict(json.loads(line) for line in kept.read_text().splitlines())
     names = ", ".join(os.path.relpath(path, ROOT) for path in tests)
     print(f"{module}: {len(every)} mutants, {len(chosen)} tried, by {names}", flush=True)
+    todo = {number: every[number] for number in chosen if number not in known}
+    quick = multiprocessing.get_context("spawn").Process(
+        target=_run_tests,
+        args=(_arguments(SOURCE, tests), Quick(module, source, todo, kept)),
+    )
+    quick.start()
+    quick.join()
+    if quick.exitcode:
+        print("the tests fail without any change", file=sys.stderr)
+        return None
+    known = (
+        dict(json.loads(line) for line in kept.read_text().splitlines()) if kept.exists() else {}
+    )
     equivalent, left = 0, 0
     with tempfile.TemporaryDirectory() as folder:
         trial = Trial(Path(folder), module, tests)
-        started = time.monotonic()
-        if not trial.watched(source):
-            print("the tests fail without any change", file=sys.stderr)
-            return None
-        limit = 10.0 + 3.0 * (time.monotonic() - started)
         for number in chosen:
             mutant = every[number]
             if number not in known:
-                known[number] = trial.passes(mutant, statement[mutant.line], limit)
+                known[number] = trial.passes(mutant.source, LONGEST)
                 with kept.open("a") as file:
                     file.write(f"{json.dumps([number, known[number]])}\n")
             if known[number] and mutant.is_equivalent(module, source):
