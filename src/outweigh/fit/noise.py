@@ -357,7 +357,8 @@ def pruning_radius_sq(
     distances = np.sqrt(squared_distances)
     middle = float(weighted_quantile(distances, sample_weight, [0.5])[0])
     deviation = float(weighted_quantile(np.abs(distances - middle), sample_weight, [0.5])[0])
-    by_bulk = middle + tuning.far * MAD_TO_SD * deviation
+    # A row at the median is within, also where a root squared is a little less.
+    by_bulk = (middle + tuning.far * MAD_TO_SD * deviation) * (1.0 + 1e-9)
     return float(max(_noise_radius_sq(float(sample_weight.sum()), n_features), by_bulk**2))
 
 
