@@ -37,6 +37,7 @@ ROOMS = (
     "experiments",
     "report",
     "cli",
+    "__main__",
 )
 
 # What users look for on an estimator though it is made in a later room: imported when it is called.

@@ -335,6 +335,13 @@ def test_the_command_is_installed_under_its_name() -> None:
     assert done.stdout.startswith("outweigh ")
 
 
+def test_the_package_runs_as_a_module_and_exits_with_the_code_of_the_command() -> None:
+    run = [sys.executable, "-m", "outweigh"]
+    done = subprocess.run([*run, "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("outweigh ")
+    assert subprocess.run([*run, "fit"], capture_output=True, check=False).returncode == 2
+
+
 def test_help_does_not_wait_for_libraries_that_it_does_not_need() -> None:
     heavy = {"sklearn", "pandas", "matplotlib", "dask", "jinja2", "tqdm"}
     code = (

@@ -97,6 +97,12 @@ def test_the_least_bound_is_that_of_the_row_whose_weight_grew_most() -> None:
     assert case.least_bound(case.untouched) == pytest.approx(0.0, abs=1e-15)
 
 
+def test_no_least_bound_is_negative_by_rounding() -> None:
+    for seed in range(20):
+        case = problem(7, 2, np.random.default_rng(seed).uniform(0.1, 1.0, 7))
+        assert case.least_bound(case.untouched) >= 0.0
+
+
 def test_rounding_removes_nothing() -> None:
     case = problem()
     assert case.removed(case.untouched * (1.0 + 1e-15)) == 0.0

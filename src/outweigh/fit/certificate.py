@@ -246,6 +246,7 @@ class Certificate:
             return "in doubt", f"{said}; {allowed}"
         if self.doubtful > 0.0:
             return "in doubt", self._with_doubt(said)
+        # Half is a convention: outliers in columns left out are not seen, many or few, as is said.
         if self.objective > self.noise_floor.clean or self.seen < 0.5:
             return "look", said
         return self._unless_surprising(said if reasons else f"clean: {said}")

@@ -24,6 +24,8 @@ _FOLDS = 5
 # In a table without any wrong row one is taken for far out in so many tables.
 _NONE = 0.05
 _TINY = 1e-12
+# Variances that differ by no more than this part are equal but for rounding.
+_EQUAL = 1e-9
 
 
 def folds_of(keys: Array) -> Indices:
@@ -34,10 +36,21 @@ def folds_of(keys: Array) -> Indices:
 
 
 def leading_directions(samples: Samples, weights: Array, centred: bool) -> tuple[Array, Array]:
-    """Return eigenvalues and eigenvectors of the weighted second moments, largest first."""
+    """Return eigenvalues and eigenvectors of the weighted second moments, largest first.
+
+    Of directions of equal variance any mixture would do: those that lie on the first features come
+    first, so that rounding does not choose.
+    """
     values, vectors = np.linalg.eigh(as_array(samples.moment(weights, centred=centred)))
+    values, vectors = values[::-1], vectors[:, ::-1]
+    differ = -np.diff(values) > _EQUAL * values[:-1] + _TINY * values[0]
+    order = np.linspace(1.0, 0.0, values.size)[:, None]
+    for tied in np.split(np.arange(values.size), np.flatnonzero(differ) + 1):
+        if tied.size > 1:
+            part = vectors[:, tied]
+            vectors[:, tied] = part @ np.linalg.eigh(part.T @ (order * part))[1][:, ::-1]
     # Eigenvectors have no sign of their own, and starts along them must not depend on it.
-    return values[::-1], fix_signs(vectors[:, ::-1].T).T
+    return values, fix_signs(vectors.T).T
 
 
 def beyond_limits(

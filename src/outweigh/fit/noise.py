@@ -272,6 +272,7 @@ def first_look(
         standardizer = replace(standardizer, scale=scales * level)
     samples = _samples(rows, standardizer)
     anchor = standardizer.direction(centre)
+    refuse_huge(np.array([anchor @ anchor]))
     # Rows in chunks find, in the same pass, the moments of those that are most likely kept.
     likely = _noise_radius_sq(float(sample_weight.sum()), columns.size)
     far = samples.squared_distances(anchor, (likely, sample_weight))
@@ -356,7 +357,8 @@ def pruning_radius_sq(
     distances = np.sqrt(squared_distances)
     middle = float(weighted_quantile(distances, sample_weight, [0.5])[0])
     deviation = float(weighted_quantile(np.abs(distances - middle), sample_weight, [0.5])[0])
-    by_bulk = middle + tuning.far * MAD_TO_SD * deviation
+    # A row at the median is within, also where a root squared is a little less.
+    by_bulk = (middle + tuning.far * MAD_TO_SD * deviation) * (1.0 + 1e-9)
     return float(max(_noise_radius_sq(float(sample_weight.sum()), n_features), by_bulk**2))
 
 

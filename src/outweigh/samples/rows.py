@@ -24,8 +24,10 @@ from outweigh.samples.sparse import row_slices
 
 # Of rows that are put in order, and the columns that are tried for it at first.
 COPIED_BYTES, _FEW = 64 * 2**20, 4
-# Rows that are looked at for what tells rows apart. Up to so few distinct ones nothing does: their
-# values and the factors of their counts may agree by chance.
+# Rows that are looked at for what tells them apart. All m differ in two columns of v equally
+# likely values with chance exp(-m^2/v), below .05 for v < m^2/3: ten rows tell such columns from
+# ratings and counts of up to 33 values, fewer do not; 500 from any of fewer than 80,000, and in two
+# columns of more it takes as many rows for one to be repeated by chance.
 _LOOKED_AT, _TOO_FEW = 500, 10
 
 Accepts = Callable[[NDArray[np.floating]], NDArray[np.bool_]]
