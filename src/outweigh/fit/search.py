@@ -15,7 +15,8 @@ from functools import cache
 
 import numpy as np
 
-from outweigh.fit.posterior import Groups, groups_apart
+from outweigh.fit.mixture import Groups
+from outweigh.fit.posterior import groups_apart
 from outweigh.fit.problem import Problem
 from outweigh.fit.workspace import Workspace
 from outweigh.forms import Form
