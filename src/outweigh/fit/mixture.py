@@ -139,7 +139,9 @@ class Group:
         if self.origin is None:
             away = seen - np.array([self.centre, *self.centres])[:, None]
             away /= spreads[:, None]
-            logs = np.concatenate([self.law.standard(away[:1]), others.standard(away[1:])])
+            logs = self.law.standard(away)
+            if others != self.law:
+                logs[1:] = others.standard(away[1:])
             logs += (shares - np.log(spreads))[:, None]
             return logs
         # One law after the other: all together would be several times the features in memory.
