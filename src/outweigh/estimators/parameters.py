@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import HasMethods, Interval, Options, StrOptions
 
-from outweigh.optimise import SOLVERS
+from outweigh.optimise.steps import SOLVERS
 
 Class = TypeVar("Class", bound=type)
 
