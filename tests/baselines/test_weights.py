@@ -10,7 +10,7 @@ import pytest
 from outweigh.adversaries import wrong_support
 from outweigh.baselines import EmpiricalMean, GradientDescentMean, OracleMean, SdpMean
 from outweigh.baselines.weights import SparseVariance
-from outweigh.optimise import CappedSimplex
+from outweigh.optimise.capped_simplex import CappedSimplex
 from outweigh.samples.matrices import ArrayMoment
 
 

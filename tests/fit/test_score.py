@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from outweigh.fit.elliptical import Cloud
 from outweigh.fit.law import GAUSSIAN
 from outweigh.fit.marginals import Marginals
+from outweigh.fit.mixture import Group
 from outweigh.fit.noise import Noise, Standardizer, first_look
-from outweigh.fit.posterior import Group
 from outweigh.fit.reach import Reach
 from outweigh.fit.scatter import Scatter
 from outweigh.fit.score import HALF_LOST, EllipticalScore, RowScore, score_rows
@@ -168,7 +168,7 @@ def test_contributions_are_the_formula_row_by_row_and_feature_by_feature(grouped
         lost, wrong = N * y * (S @ y + 2.0 * S @ c - b), 0.0
         for group in groups:
             p = x @ direction
-            odds = np.exp(group.log_odds(np.array([p]))[:, 0]).sum()
+            odds = np.exp(group.log_odds(np.array([p]))[0])
             wrong = float(group.wrong(np.array([p]))[0])
             toward = np.maximum(np.sign(p - 0.5) * direction * y, 0.0)
             lost = lost + np.log1p(odds) * toward / max(toward.sum(), 1e-300)

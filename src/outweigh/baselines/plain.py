@@ -9,7 +9,7 @@ from outweigh.baselines.base import ComponentsBaseline, Found
 from outweigh.baselines.weights import WeightDescent, descended
 from outweigh.fit.readers import DenseReader, SparseReader
 from outweigh.objectives import MomentObjective, mean, pca, sparse_mean, sparse_pca
-from outweigh.optimise import Backtracking
+from outweigh.optimise.steps import Backtracking
 from outweigh.protocols import Array, StepRule
 from outweigh.samples import DenseSamples
 from outweigh.samples.matrices import as_array

@@ -13,8 +13,9 @@ from outweigh.libraries import library
 from outweigh.norms import KyFan
 from outweigh.norms.spectral import largest_eigenpairs
 from outweigh.objectives import MomentObjective
-from outweigh.optimise import CappedSimplex, Polyak, Subgradient, descend
-from outweigh.optimise.descent import Result
+from outweigh.optimise.capped_simplex import CappedSimplex
+from outweigh.optimise.descent import Result, descend
+from outweigh.optimise.steps import Polyak, Subgradient
 from outweigh.protocols import Array, Maximum, MomentMatrix, StepRule
 from outweigh.samples import DenseSamples
 from outweigh.samples.matrices import as_array

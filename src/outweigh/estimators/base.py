@@ -42,7 +42,7 @@ from outweigh.fit.task import Settings, Task
 from outweigh.fit.tuning import TUNING, Tuning
 from outweigh.norms import KyFan, LargestEntries, RowwiseLargest
 from outweigh.objectives import MomentObjective
-from outweigh.optimise import CappedSimplex
+from outweigh.optimise.capped_simplex import CappedSimplex
 from outweigh.optimise.descent import Iterate
 from outweigh.protocols import Array, Indices, Samples, Status
 from outweigh.research.algorithms import fit_paper

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from outweigh.constraints import AUTO, COUNT, POSITIVE, SHARE, HasMethods, Number, StrOptions
-from outweigh.optimise import SOLVERS
+from outweigh.optimise.steps import SOLVERS
 
 Class = TypeVar("Class", bound=type)
 

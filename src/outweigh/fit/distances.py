@@ -11,8 +11,8 @@ from scipy.special import ndtri
 from scipy.stats import chi2
 
 from outweigh.fit.columns import MAD_TO_SD, weighted_quantile
+from outweigh.fit.mixture import Groups
 from outweigh.fit.noise import Standardizer
-from outweigh.fit.posterior import Groups
 from outweigh.protocols import Array, Samples
 from outweigh.samples import DenseSamples
 from outweigh.samples.dense import INFINITE

@@ -24,7 +24,7 @@ from outweigh.fit.columns import (
 )
 from outweigh.fit.groups import price_of_direction, principal_axes, set_apart
 from outweigh.fit.marginals import Marginals, marginals
-from outweigh.fit.posterior import Group, two_laws
+from outweigh.fit.mixture import Group, two_laws
 from outweigh.fit.radial import RadialLaw, discovered, radial_law, second_group
 from outweigh.fit.reach import Reach
 from outweigh.fit.scatter import Scatter

@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from outweigh.fit.distances import Distances, distances_for
-from outweigh.fit.posterior import Groups
+from outweigh.fit.mixture import Groups
 from outweigh.fit.radial import discovered, radial_law, second_group
 from outweigh.fit.readers import fix_signs
 from outweigh.fit.tuning import TUNING

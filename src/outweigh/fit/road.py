@@ -40,8 +40,8 @@ from outweigh.fit.workspace import Everything, Part, Workspace, coordinates, wor
 from outweigh.norms import KyFan
 from outweigh.norms.entrywise import top_k_indices
 from outweigh.objectives import MomentObjective
-from outweigh.optimise import steps_for
 from outweigh.optimise.descent import Callback
+from outweigh.optimise.steps import steps_for
 from outweigh.protocols import Array, Indices, Samples, Status
 from outweigh.samples import Rows
 from outweigh.samples.matrices import as_array

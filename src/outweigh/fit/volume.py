@@ -28,8 +28,8 @@ from outweigh.fit.held_out import (
     leading_directions,
     rank_of,
 )
+from outweigh.fit.mixture import Groups
 from outweigh.fit.noise import Noise
-from outweigh.fit.posterior import Groups
 from outweigh.fit.problem import Problem
 from outweigh.fit.readers import SparseReader, effective_entries, is_white, too_few_for_white
 from outweigh.fit.result import Fit

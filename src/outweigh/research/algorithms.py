@@ -22,8 +22,9 @@ from outweigh.fit.search import Found, Weights
 from outweigh.fit.task import Settings, Task
 from outweigh.norms.spectral import largest_eigenpairs
 from outweigh.objectives import MomentObjective
-from outweigh.optimise import CappedSimplex, Constant, Subgradient, descend
-from outweigh.optimise.descent import Callback
+from outweigh.optimise.capped_simplex import CappedSimplex
+from outweigh.optimise.descent import Callback, descend
+from outweigh.optimise.steps import Constant, Subgradient
 from outweigh.protocols import Array
 from outweigh.samples import Rows
 from outweigh.samples.matrices import as_array

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils import check_array
 
 from outweigh.constraints import COUNT, SHARE, Number, StrOptions, check
-from outweigh.norms import KyFan, LargestEntries, RowwiseLargest, VectorLargest
+from outweigh.norms import KyFan, LargestEntries, RowwiseLargest
 from outweigh.norms.entrywise import hard_threshold
 from outweigh.objectives import MomentObjective
 from outweigh.optimise.capped_simplex import CappedSimplex
@@ -172,26 +172,24 @@ def _vector(name: str, values: Any, d: int) -> Array:
 
 def _largest_mean(samples: DenseSamples, domain: CappedSimplex, k: int) -> float:
     """Ascend on |mu_w|_{2,k}: the best weights for a direction, the best direction for weights."""
-    norm = VectorLargest(k)
     best = 0.0
     for direction in _starting_directions(samples, k):
         value = -math.inf
         for _ in range(_MAX_ALTERNATIONS):
             weighted = samples.mean(domain.maximize_linear(samples.project(direction)))
-            previous, value = value, norm.value(weighted)
+            direction = hard_threshold(weighted, k)
+            previous, value = value, float(np.linalg.norm(direction))
             if value <= previous * (1.0 + 1e-9):
                 break
-            direction = norm.maximizer(weighted)
         best = max(best, value, previous)
     return best
 
 
 def _starting_directions(samples: DenseSamples, k: int) -> list[Array]:
     uniform = np.full(samples.n_samples, 1.0 / samples.n_samples)
-    mean = VectorLargest(k).maximizer(samples.mean(uniform))
-    rng = np.random.default_rng(0)
-    drawn = [hard_threshold(row, k) for row in rng.standard_normal((_N_STARTS, mean.size))]
-    return [mean, -mean, *(row / np.linalg.norm(row) for row in drawn)]
+    mean = hard_threshold(samples.mean(uniform), k)
+    drawn = np.random.default_rng(0).standard_normal((_N_STARTS, mean.size))
+    return [mean, -mean, *(hard_threshold(row, k) for row in drawn)]
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)

@@ -284,14 +284,14 @@ def _by_value(X: Array, sample_weight: Array) -> tuple[Indices, NDArray[np.bool_
 
     And which of them, in that order, differ from the one before.
     """
-    # A few columns tell most rows apart, and sorting by all of a thousand takes long.
-    few = X[:, :_FEW]
-    order = np.lexsort((sample_weight, *few.T[::-1]))
-    begins = np.ones(order.size, dtype=bool)
-    begins[1:] = (few[order[1:]] != few[order[:-1]]).any(axis=1)
-    if not begins.all() and X.shape[1] > _FEW:
-        order = np.lexsort((sample_weight, *X.T[::-1]))
-        begins[1:] = (X[order[1:]] != X[order[:-1]]).any(axis=1)
+    # One column or a few tell most rows apart, and sorting by all of a thousand takes long.
+    for width in (1, _FEW, X.shape[1]):
+        seen = X[:, :width]
+        order = np.lexsort((sample_weight, *seen.T[::-1]))
+        begins = np.ones(order.size, dtype=bool)
+        begins[1:] = (seen[order[1:]] != seen[order[:-1]]).any(axis=1)
+        if begins.all():
+            break
     return order, begins
 
 
