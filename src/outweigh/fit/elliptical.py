@@ -488,10 +488,7 @@ class _Judge:
         """Return each row's chance to be of a group that stands apart indeed, and those groups."""
         clean = np.ones(len(far))
         groups: list[Group] = []
-        # A group may be far as a whole; else its far rows are none of it.
-        whole = [self.weight[group & far].sum() > self.weight[group].sum() / 2 for group in apart]
-        candidates = [g if w else g & ~far for g, w in zip(apart, whole, strict=True)]
-        candidates = [group for group in candidates if self.weight[group].sum() >= 3.0]
+        candidates = [group for group in apart if self.weight[group].sum() >= 3.0]
         others = np.any(candidates, axis=0) if candidates else far
         for group in candidates:
             bulk = ~far & ~others
