@@ -62,22 +62,19 @@ def test_widened_rows_are_told_by_their_distance() -> None:
 
 
 @pytest.mark.parametrize("contamination", [0.2, "auto"])
-@pytest.mark.parametrize("estimator", [RobustMean(), RobustSparseMean(5)])
-def test_what_extra_variance_hides_is_found(
-    estimator: RobustMean | RobustSparseMean, contamination: float | str
-) -> None:
+@pytest.mark.parametrize("sparse", [False, True])
+def test_what_extra_variance_hides_is_found(sparse: bool, contamination: float | str) -> None:
     """Half of the outliers are widened and hide the shift of the others."""
-    sample = make("linear_hiding", 5000, 50, 5, 0.2, 1)
-    model = estimator.set_params(contamination=contamination, scale=None, covariance=None)
-    model.fit(sample.X)
-    assert model.certificate_.clean
-    clean = sample.X[sample.inliers].mean(axis=0)
-    kept = (
-        np.ones(50)
-        if isinstance(estimator, RobustMean)
-        else np.abs(clean) >= np.sort(np.abs(clean))[-5]
-    )
-    assert np.linalg.norm(model.location_) < 1.2 * np.linalg.norm(clean * kept)
+    ratios, clean = [], []
+    for seed in range(1, 4):
+        sample = make("linear_hiding", 5000, 50, 5, 0.2, seed)
+        model = RobustSparseMean(5) if sparse else RobustMean()
+        model.set_params(contamination=contamination, scale=None, covariance=None).fit(sample.X)
+        clean.append(model.certificate_.clean)
+        oracle = np.sort(np.abs(sample.X[sample.inliers].mean(axis=0)))[-5 if sparse else 0 :]
+        ratios.append(np.linalg.norm(model.location_) / np.linalg.norm(oracle))
+    assert np.median(ratios) < 1.15
+    assert np.median(clean) == 1.0
 
 
 def test_new_rows_that_are_widened_are_flagged() -> None:
