@@ -36,6 +36,7 @@ _ROUNDING = 1e-9
 # Spreads whose squares, and sums of products of squares, are well within floating point.
 _SMALLEST_LEVEL, _LARGEST_LEVEL = 1e-70, 1e70
 _RANK_RTOL = 1e-10
+_NEARLY_NONE = 1e-6
 # Times 1/sqrt(n): the relative error of a median absolute deviation of Gaussian values.
 MAD_ERROR = 1.17
 
@@ -168,6 +169,12 @@ class Noise:
         return replace(
             self, samples=samples.without(pruned) if pruned.size else samples, pruned=pruned
         )
+
+    def counted(self, share: Array) -> Noise:
+        """Return the same with each row counted as a share of one; those of nearly none pruned."""
+        pruned = np.union1d(self.pruned, np.flatnonzero(share < _NEARLY_NONE))
+        weight = self.sample_weight * np.maximum(share, _NEARLY_NONE)
+        return replace(self.without(pruned), sample_weight=weight)
 
     def some_rows(self, count: int) -> tuple[Array, Array]:
         """Return about so many rows in the units of the user, spread evenly, with their weights."""
