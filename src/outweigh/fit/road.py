@@ -124,6 +124,8 @@ def fit(
             break
         counts = counted
         noise = noise if factor is None else noise.rescaled(factor)
+    if task.n_components and settings.find_covariance and not _level_explains(solution.found):
+        return fit_by_volume(noise, task, settings)
     if may_correlate and not _explained(solution.found):
         shaped = fit_elliptical(noise, task, settings)
         unseen = bool(solution.found.weights.groups) and shaped.certificate.apart == 0.0
@@ -141,6 +143,15 @@ def _explained(found: Found) -> bool:
     """
     grouped = bool(found.weights.groups) or not found.weights.moved
     return grouped and found.status is not Status.STALLED
+
+
+def _level_explains(found: Found) -> bool:
+    """Tell whether the level of white noise explains rows beside components.
+
+    Rows that are left must be clean, or wrong ones lie in groups: where neither holds, the rows
+    were never white, but skewed or of heavy tails.
+    """
+    return found.status is not Status.STALLED or bool(found.weights.groups)
 
 
 class _Attempt:
