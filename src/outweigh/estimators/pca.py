@@ -431,8 +431,8 @@ class RobustPCA(ComponentsEstimator):
         After a fit on a sample everything else is of these rows alone.
     score_cutoff_, orthogonal_cutoff_ : float
         See `score_distances`, `orthogonal_distances`. Rows of the fit
-        beyond either are flagged. Within both are all others and, where the noise is white, rows of
-        a group of outliers that overlaps them.
+        beyond either are flagged. Within both are all others, and flagged rows that trusted ones
+        overlap: groups of outliers in white noise, rows beside the long tail of a skewed column.
     {{contamination_ ... feature_names_in_}}
 
     References
@@ -546,8 +546,8 @@ class RobustSparsePCA(ComponentsEstimator):
         After a fit on a sample everything else is of these rows alone.
     score_cutoff_, orthogonal_cutoff_ : float
         See `score_distances`, `orthogonal_distances`. Rows of the fit
-        beyond either are flagged. Within both are all others and, where the noise is white, rows of
-        a group of outliers that overlaps them.
+        beyond either are flagged. Within both are all others, and flagged rows that trusted ones
+        overlap: groups of outliers in white noise, rows beside the long tail of a skewed column.
     {{contamination_ ... feature_names_in_}}
 
     References

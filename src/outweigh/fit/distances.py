@@ -213,10 +213,10 @@ def distances_for(
     if sample_weight is not None:
         typical = float(weighted_quantile(found.score(samples), sample_weight, [0.5])[0])
         factor = max(typical**2 / float(chi2.ppf(0.5, rank)), _TINY)
-        values = np.maximum(values * factor, _LEAST)
-        found = Distances(centre, components @ axes, values, found.score_cutoff, 1.0)
-    cutoff = _orthogonal_cutoff(found.orthogonal(samples), weights)
-    return Distances(centre, found.components, found.variances, found.score_cutoff, cutoff)
+        found = replace(found, variances=np.maximum(values * factor, _LEAST))
+    return found.with_cutoffs(
+        found.score_cutoff, _orthogonal_cutoff(found.orthogonal(samples), weights)
+    )
 
 
 def _orthogonal_cutoff(distances: Array, weights: Array) -> float:

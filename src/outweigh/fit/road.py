@@ -124,7 +124,9 @@ def fit(
             break
         counts = counted
         noise = noise if factor is None else noise.rescaled(factor)
-    if task.n_components and settings.find_covariance and not _level_explains(solution.found):
+    stalled = solution.found.status is Status.STALLED and not solution.found.weights.groups
+    if task.n_components and settings.find_covariance and stalled:
+        # Neither clean nor with outliers in groups: never white, but skewed or of heavy tails.
         return fit_by_volume(noise, task, settings)
     if may_correlate and not _explained(solution.found):
         shaped = fit_elliptical(noise, task, settings)
@@ -143,15 +145,6 @@ def _explained(found: Found) -> bool:
     """
     grouped = bool(found.weights.groups) or not found.weights.moved
     return grouped and found.status is not Status.STALLED
-
-
-def _level_explains(found: Found) -> bool:
-    """Tell whether the level of white noise explains rows beside components.
-
-    Rows that are left must be clean, or wrong ones lie in groups: where neither holds, the rows
-    were never white, but skewed or of heavy tails.
-    """
-    return found.status is not Status.STALLED or bool(found.weights.groups)
 
 
 class _Attempt:
