@@ -100,21 +100,21 @@ class ComponentsEstimator(
     def _set_distances(self, found: Fit) -> None:
         """Set the distances of rows, with cut-offs beyond which `predict` flags them.
 
-        Rows that were judged by their distances keep those. Others are told by how they look beside
-        the components; cut-offs are then as far as trusted rows are.
+        Rows that were judged by their distances keep those, others are told by how they look beside
+        the components. Cut-offs are no less than trusted rows are far.
         """
-        noise = found.noise
+        noise, trusted = found.noise, found.scores >= self.offset_
+        least, unit = 1.0, 1.0
         if self._judged is not None:
-            self._distances = self._judged.distances
-            cutoffs = self._distances.cutoffs * -self.offset_ * [1.0, self._level]
+            samples = noise.rows.samples(self._judged.standardizer.apply, noise.samples.n_features)
+            self._distances, least, unit = self._judged.distances, -self.offset_, self._level
         else:
             samples = noise.rows.samples(partial(_in_units, self._units), self.n_features_in_)
             basis = orthonormal(self.components_.T)
-            centred, trusted = not self.assume_centered, found.scores >= self.offset_
-            self._distances = distances_for(samples, found.weights, basis, centred)
-            both = (self._distances.score(samples), self._distances.orthogonal(samples))
-            farthest = [distances[trusted].max(initial=0.0) for distances in both]
-            cutoffs = np.maximum(self._distances.cutoffs, farthest)
+            self._distances = distances_for(samples, found.weights, basis, not self.assume_centered)
+        both = (self._distances.score(samples), self._distances.orthogonal(samples))
+        farthest = [distances[trusted].max(initial=0.0) for distances in both]
+        cutoffs = np.maximum(least * self._distances.cutoffs, farthest) * [1.0, unit]
         self.score_cutoff_, self.orthogonal_cutoff_ = cutoffs.tolist()
 
     def _set_components(self, found: Fit) -> None:
@@ -431,8 +431,8 @@ class RobustPCA(ComponentsEstimator):
         After a fit on a sample everything else is of these rows alone.
     score_cutoff_, orthogonal_cutoff_ : float
         See `score_distances`, `orthogonal_distances`. Rows of the fit
-        beyond either are flagged. Within both are all others and, where the noise is white, rows of
-        a group of outliers that overlaps them.
+        beyond either are flagged. Within both are all others, and flagged rows that trusted ones
+        overlap: groups of outliers in white noise, rows beside the long tail of a skewed column.
     {{contamination_ ... feature_names_in_}}
 
     References
@@ -546,8 +546,8 @@ class RobustSparsePCA(ComponentsEstimator):
         After a fit on a sample everything else is of these rows alone.
     score_cutoff_, orthogonal_cutoff_ : float
         See `score_distances`, `orthogonal_distances`. Rows of the fit
-        beyond either are flagged. Within both are all others and, where the noise is white, rows of
-        a group of outliers that overlaps them.
+        beyond either are flagged. Within both are all others, and flagged rows that trusted ones
+        overlap: groups of outliers in white noise, rows beside the long tail of a skewed column.
     {{contamination_ ... feature_names_in_}}
 
     References

@@ -124,22 +124,6 @@ def beyond_limits(
     return grouped.with_cutoffs(*np.maximum(np.sqrt(limits), farthest))
 
 
-def at_most(
-    distances: Distances, samples: Samples, sample_weight: Array, bound: float
-) -> Distances:
-    """Return the distances with cut-offs that no row exceeds, where more than the bound allows do.
-
-    Then they are no outliers but the shape of the rows.
-    """
-    combined = distances.combined(samples)
-    if sample_weight[combined > 1.0].sum() <= bound * sample_weight.sum():
-        return distances
-    factor = float(combined[sample_weight > 0.0].max()) * (1.0 + 1e-9)
-    return replace(distances, groups=()).with_cutoffs(
-        distances.score_cutoff * factor, distances.orthogonal_cutoff * factor
-    )
-
-
 def fitted_distances(
     samples: Samples, weights: Array, q: int, centred: bool, sample_weight: Array | None = None
 ) -> Distances:

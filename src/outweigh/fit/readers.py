@@ -26,7 +26,8 @@ _MIN_ROWS, _MIN_FEATURES = 30, 8
 _SPIKES_SET_ASIDE = 4
 _POWER_STEPS = 100
 _LANCZOS_ABOVE = 80
-_START_ENTRIES, _THRESHOLD_STEPS = 12, 20
+# A component of unknown entries begins with so many.
+START_ENTRIES, _THRESHOLD_STEPS = 12, 20
 # A robust scatter in m directions wants this many rows for each.
 _ROWS_PER_DIRECTION = 10
 # What decides between directions of equal excess, beside the largest entry.
@@ -279,7 +280,7 @@ def count_significant(
     (2013).
     """
     d = excess.shape[0]
-    start = SparseReader((max(1, min(_START_ENTRIES, d)),) * n_components)
+    start = SparseReader((max(1, min(START_ENTRIES, d)),) * n_components)
     largest = largest_of(d)
     counts = []
     for u in start.initial(excess, samples, sample_weight).T[:n_components]:

@@ -122,6 +122,10 @@ def fit(
     solution = _settled(noise, sought, settings, callback, law)
     if not task.n_components:
         solution = _without_widened(solution, noise, sought, settings, callback, law)
+    stalled = solution.found.status is Status.STALLED and not solution.found.weights.groups
+    if task.n_components and settings.find_covariance and stalled:
+        # Neither clean nor with outliers in groups: never white, but skewed or of heavy tails.
+        return fit_by_volume(solution.noise, task, settings)
     if may_correlate and not _explained(solution.found):
         shaped = fit_elliptical(solution.noise, task, settings)
         unseen = bool(solution.found.weights.groups) and shaped.certificate.apart == 0.0
