@@ -43,7 +43,7 @@ class Parameters:
         "polyak" steps toward the level of clean data, "backtracking" halves steps that fail,
         "mirror" is entropic mirror descent. "paper" is the algorithm of the paper and nothing
         else: its constant step on all features of X as it is, to the end of `max_iter`; it needs a
-        `contamination` and `scale=None`.
+        `contamination`, `scale=None` and `covariance=None`.
     max_iter : int, default=300
         Evaluations of the objective allowed in a search.
     subsample : int or None, default=1_000_000
