@@ -379,8 +379,7 @@ def main(argv: list[str] | None = None) -> int:
             return 2
         if not arguments.tests:
             lines[module] = line
-    if not arguments.tests:
-        show("mutants", [lines[module] for module in sorted(lines)])
+            show("mutants", [lines[name] for name in sorted(lines)])
     return 0
 
 
@@ -404,15 +403,15 @@ def study(module: str, tests: list[Path] | None, sample: int | None, seed: int) 
     names = ", ".join(os.path.relpath(path, ROOT) for path in tests)
     print(f"{module}: {len(every)} mutants, {len(chosen)} tried, by {names}", flush=True)
     todo = {number: every[number] for number in chosen if number not in known}
-    quick = multiprocessing.get_context("spawn").Process(
-        target=_run_tests,
-        args=(_arguments(SOURCE, tests), Quick(module, source, todo, kept)),
-    )
-    quick.start()
-    quick.join()
-    if quick.exitcode:
-        print("the tests fail without any change", file=sys.stderr)
-        return None
+    if todo:
+        quick = multiprocessing.get_context("spawn").Process(
+            target=_run_tests, args=(_arguments(SOURCE, tests), Quick(module, source, todo, kept))
+        )
+        quick.start()
+        quick.join()
+        if quick.exitcode:
+            print("the tests fail without any change", file=sys.stderr)
+            return None
     known = (
         dict(json.loads(line) for line in kept.read_text().splitlines()) if kept.exists() else {}
     )

@@ -248,10 +248,10 @@ def test_values_beyond_the_reach_of_a_column_count_by_how_far_they_are() -> None
     score = replace(score, cloud=replace(score.cloud, reach=reach))
     near = X[np.argmax(score(X))]
     new = np.tile(near, (4, 1))
-    # 0.5, 1.5, 4 and 1.1 radii from the middle, on both sides.
-    new[:, 2] = 2.0, 4.0, -7.0, -1.2
+    # 0.25, 1.5, 4 and 1.1 radii from the middle, on both sides.
+    new[:, 2] = 0.5, 4.0, -7.0, -1.2
     np.testing.assert_allclose(score(new)[1:], [-1.5, -4.0, -1.1])
     parts, away = score.contributions(new)
     np.testing.assert_allclose(parts[:, 2], [0.0, 7.0 * 1.5, 7.0 * 4.0, 7.0 * 1.1])
     far = TUNING.far
-    np.testing.assert_allclose(away[:, 2], [0.5 * far, 1.5 * far, -4.0 * far, -1.1 * far])
+    np.testing.assert_allclose(away[:, 2], [-0.25 * far, 1.5 * far, -4.0 * far, -1.1 * far])
