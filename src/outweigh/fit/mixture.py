@@ -133,7 +133,7 @@ class Group:
 
     def _logs(self, seen: Array) -> Array:
         """Return the log of the density of each law times its share, shape (1 + m, n)."""
-        shares = np.log([1.0 - self.shares.sum(), *self.shares])
+        shares = np.log(np.array([1.0 - self.shares.sum(), *self.shares]))
         spreads = np.array([self.spread, *self.spreads])
         others = self.law if self.alike else GAUSSIAN
         if self.origin is None:
@@ -208,27 +208,29 @@ def fitted(
     group, best, reached = None, None, -np.inf
     for _ in range(steps):
         sums = (chances * base) @ powers
-        shares = sums[:, 0].copy()
-        if shares[1:].min() * n < _FEWEST or shares[1:].sum() > 0.5:
+        shares = sums[:, 0]
+        if shares[0] < 0.5 or shares.min() * n < _FEWEST:
             return None
         if group is not None and np.isfinite(freedom):
             # What rows count in the most likely centre and spread of Student's t.
             z = (x - group.centre) / group.spread
-            sums[0] = (chances[0] * base * (freedom + 1.0) / (freedom + z * z)) @ powers
+            steady = (freedom + 1.0) / (freedom + z * z)
+            sums = np.vstack([(chances[0] * base * steady) @ powers, sums[1:]])
         means = sums[:, 1:-1] / sums[:, :1]
         if free:
-            squares = sums[:, -1] - sums[:, 0] * np.einsum("ij,ij->i", means, means)
+            squares = sums[:, -1] - sums[:, 0] * (means * means).sum(axis=1)
             spreads = np.maximum(np.sqrt(np.maximum(squares / (d * shares), 0.0)), narrowest)
             if alike:
                 spreads[0] = 1.0
-            if not spreads.all():
+            if narrowest == 0.0 and not spreads.all():
                 return None
         means += middle
+        at = means[:, 0]
         if x.ndim > 1:
             origin = means[0]
             direction = shares[1:] @ (means[1:] - origin)
             direction /= max(float(np.linalg.norm(direction)), _TINY)
-        at = means @ direction
+            at = means @ direction
         group = Group(
             direction, at[0], spreads[0], law, at[1:], spreads[1:], shares[1:], alike, origin
         )
