@@ -297,7 +297,14 @@ def replace_source(module: ModuleType, before: str, after: str) -> None:
         if i in fresh:
             function.__defaults__ = fresh[i].__defaults__
             function.__kwdefaults__ = fresh[i].__kwdefaults__
-    vars(module).update({name: value for name, value in kept.items() if callable(value)})
+    # So do instances of its classes, which others know by identity.
+    vars(module).update(
+        {
+            name: value
+            for name, value in kept.items()
+            if callable(value) or type(value).__module__ == module.__name__
+        }
+    )
 
 
 def _codes(code: CodeType) -> Iterator[CodeType]:
