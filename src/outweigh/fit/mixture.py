@@ -200,16 +200,19 @@ def fitted(
     away = (x - middle).reshape(len(x), -1)
     powers = np.column_stack([np.ones(len(x)), away, np.einsum("ij,ij->i", away, away)])
     d = away.shape[1]
-    narrowest = max(_NARROWEST * float(np.sqrt(base @ powers[:, -1] / d)), law.step)
+    # Features are in units of the noise.
+    scale = 1.0 if x.ndim > 1 else float(np.sqrt(base @ powers[:, -1]))
+    narrowest = max(_NARROWEST * scale, law.step)
     freedom = law.freedom if isinstance(law, Student) else np.inf
-    alike = not free or x.ndim > 1
+    # In features a law may lose its rows, and the others go on without it.
+    alike, fewest = not free or x.ndim > 1, _FEWEST if x.ndim == 1 else 0.0
     chances = np.concatenate([1.0 - wrong.sum(axis=0, keepdims=True), wrong])
     spreads, direction, origin = np.ones(len(chances)), np.ones(1), None
     group, best, reached = None, None, -np.inf
     for _ in range(steps):
         sums = (chances * base) @ powers
-        shares = sums[:, 0]
-        if shares[0] < 0.5 or shares.min() * n < _FEWEST:
+        shares = np.maximum(sums[:, 0], _TINY, out=sums[:, 0])
+        if shares[0] < 0.5 or shares.min() * n < fewest:
             return None
         if group is not None and np.isfinite(freedom):
             # What rows count in the most likely centre and spread of Student's t.

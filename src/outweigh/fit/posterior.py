@@ -125,23 +125,23 @@ def groups_in_features(
     """
     n, d = float(domain.metric.sum()), samples.n_features
     parts = [np.arange(start, min(start + _AT_ONCE, d)) for start in range(0, d, _AT_ONCE)]
-    crowds = (
-        (int(part[j]), rows[:, j], crowd)
+    looked_at = (
+        (int(part[j]), rows[:, j])
         for part in parts
         for rows in [samples.columns(part).project(np.eye(part.size))]
-        for j, crowd in _crowded(rows, weights, n)
+        for j in _may_be_crowded(rows, weights, n)
     )
 
     def find(clean: Array) -> tuple[Group, Array] | None:
         base = weights * clean / float(weights @ clean)
-        for feature, y, crowd in crowds:
-            direction = np.eye(1, d, feature)[0]
-            values, counts, likely = _binned(y, base, crowd, _frame(y, base))
-            group = laws_along(values, counts, n, GAUSSIAN, likely)
+        for feature, y in looked_at:
+            values, counts, _ = _binned(y, base, clean, _frame(y, base))
+            crowded = _crowded(values, counts, n)
+            group = None if crowded is None else laws_along(values, counts, n, GAUSSIAN, crowded)
             if group is None:
                 continue
-            gained = _gained(group, values, counts, n)
-            if gained > _direction_price(lift(direction), n):
+            direction = np.eye(1, d, feature)[0]
+            if _gained(group, values, counts, n) > _direction_price(lift(direction), n):
                 return replace(group, direction=direction), y
         return None
 
@@ -448,38 +448,61 @@ def _binned(
     return grid[filled], weight[filled], shared(base * wrong)[filled] / weight[filled]
 
 
-def _crowded(rows: Array, weights: Array, n: float) -> list[tuple[int, Array]]:
-    r"""Return the columns in an interval of which too many rows lie, and how likely each is one.
+def _may_be_crowded(rows: Array, weights: Array, n: float) -> list[int]:
+    """Return the columns in which `_crowded` may find rows: a look at all of them at once.
 
-    In intervals of many widths. With the share o of the rows in one and e that a Gaussian has
-    there, :math:`n (o \log(o/e) - o + e)` nats speak for rows that lie together, where o exceeds
-    e; the interval of most counts, if that is more than the price of a law.
+    In bins of the same width in deviations. Those of `_crowded` are elsewhere, so half of the
+    evidence is enough.
     """
     away = rows - weights @ rows
-    deviation, d = np.sqrt(weights @ np.square(away)), rows.shape[1]
-    step = 2.0 * float(ndtri(0.75)) / _BINS_IN_QUARTILES
-    away /= np.where(deviation > 0.0, deviation, np.inf) * step
+    deviation = np.sqrt(weights @ np.square(away))
+    step, d = 2.0 * float(ndtri(0.75)) / _BINS_IN_QUARTILES, rows.shape[1]
+    away /= np.where(deviation > 0.0, deviation, 1.0) * step
     places = np.clip(away + _BINS / 2.0, 0.0, _BINS - 1.0).astype(np.intp)
     counted = np.broadcast_to(weights[:, None], rows.shape).ravel()
     counts = np.bincount((places + _BINS * np.arange(d)).ravel(), counted, d * _BINS)
     # Without the bins that no column has rows in at either end.
-    first, ends = places.min(), np.arange(places.min(), places.max() + 2)
+    ends = np.arange(places.min(), places.max() + 2)
     below = np.pad(counts.reshape(d, _BINS)[:, ends[:-1]].cumsum(axis=1), ((0, 0), (1, 0)))
     expected = ndtr((ends - _BINS / 2.0) * step)
-    most = np.full(d, _LAW_PRICE * float(np.log(n)))
-    interval, chance = np.zeros((2, d), dtype=np.intp), np.zeros(d)
-    for width in (1 << power for power in range(((ends.size - 1) // 2).bit_length())):
-        o, e = (np.maximum(of[..., width:] - of[..., :-width], _TINY) for of in (below, expected))
-        evidence = np.where(o > e, n * (o * np.log(o / e) - o + e), 0.0)
-        at = np.argmax(evidence, axis=1)
-        found = np.take_along_axis(evidence, at[:, None], axis=1)[:, 0]
-        better = (found > most) & (deviation > 0.0)
-        most = np.where(better, found, most)
-        interval = np.where(better, [at + first, at + first + width], interval)
-        inside = np.take_along_axis(o, at[:, None], axis=1)[:, 0]
-        chance = np.where(better, 1.0 - e[at] / inside, chance)
-    return [
-        (j, np.where((places[:, j] >= low) & (places[:, j] < high), chance[j], 0.0))
-        for j, (low, high) in enumerate(interval.T)
-        if high > low
-    ]
+    most = [_evidence(below, expected, width, n).max(axis=1) for width in _widths(ends.size - 1)]
+    evident = np.max(most, axis=0, initial=0.0) > _LAW_PRICE * np.log(n) / 2.0
+    return np.flatnonzero(evident & (deviation > 0.0)).tolist()
+
+
+def _evidence(below: Array, expected: Array, width: int, n: float) -> Array:
+    r"""Return nats of evidence that too many rows are in each interval of so many bins.
+
+    With the share o of the rows in an interval and e that a law has there,
+    :math:`n (o \log(o/e) - o + e)`, where o exceeds e. Shares up to each bin are given.
+    """
+    o, e = (np.maximum(of[..., width:] - of[..., :-width], _TINY) for of in (below, expected))
+    return np.where(o > e, n * (o * np.log(o / e) - o + e), 0.0)
+
+
+def _widths(bins: int) -> list[int]:
+    """Return the powers of two up to half of the bins."""
+    return [1 << power for power in range((bins // 2).bit_length())]
+
+
+def _crowded(y: Array, base: Array, n: float) -> Array | None:
+    """Return how likely rows are to be too many in the interval in which this is most evident.
+
+    None where the evidence against a Gaussian is below the price of a law.
+    """
+    mean = float(base @ y)
+    deviation = float(np.sqrt(base @ (y - mean) ** 2))
+    if deviation == 0.0:
+        return None
+    below = np.concatenate([[0.0], np.cumsum(base)])
+    middles = (y[1:] + y[:-1]) / 2.0
+    expected = np.concatenate([[0.0], ndtr((middles - mean) / deviation), [1.0]])
+    best, chances = _LAW_PRICE * float(np.log(n)), None
+    for width in _widths(y.size):
+        evidence = _evidence(below, expected, width, n)
+        place = int(np.argmax(evidence))
+        if evidence[place] > best:
+            best, chances = float(evidence[place]), np.zeros(y.size)
+            o, e = (of[place + width] - of[place] for of in (below, expected))
+            chances[place : place + width] = 1.0 - max(e, _TINY) / o
+    return chances
