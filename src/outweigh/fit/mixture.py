@@ -145,7 +145,8 @@ class Group:
             logs += (shares - np.log(spreads))[:, None]
             return logs
         # One law after the other: all together would be several times the features in memory.
-        used = self.direction != 0.0
+        # Where all features are seen, one in which nothing moves is among them.
+        used = (self.direction != 0.0) | (self.direction.size == seen.shape[1])
         logs = np.empty((shares.size, len(seen)))
         for j, centre in enumerate((self.centre, *self.centres)):
             point = self.origin[used] + (centre - self.centre) * self.direction[used]
