@@ -30,7 +30,6 @@ MEANS: dict[str, Callable[..., MeanEstimator]] = {
 }
 every_mean = pytest.mark.parametrize("name", MEANS)
 shares = pytest.mark.parametrize("share", [0.1, "auto"])
-ONCE_MORE = pytest.mark.xfail(strict=True, reason="what groups leave is looked at once more")
 
 
 def fitted(name: str, share: float | str, X: Array, **options: object) -> MeanEstimator:
@@ -104,7 +103,7 @@ def test_by_default_a_fit_takes_no_more_than_twenty_five_passes(
     assert found.n_passes_ <= 25
 
 
-@pytest.mark.parametrize("share", [0.1, pytest.param("auto", marks=ONCE_MORE)])
+@shares
 def test_evidence_on_few_features_takes_one_round(share: float | str) -> None:
     X = make("linear_hiding", 2 * N, D, K, 0.1, random_state=5).X
     assert fitted("sparse mean", share, X, **WHITE).n_passes_ <= 10

@@ -8,8 +8,11 @@ from scipy import stats
 
 from outweigh import RobustMean, RobustSparseMean
 from outweigh.adversaries import INLIERS, make
-from outweigh.fit.widened import _convolved, may_be_widened, widened_beyond
+from outweigh.fit.noise import first_look
+from outweigh.fit.tuning import TUNING
+from outweigh.fit.widened import Widened, _convolved, may_be_widened, widened_beyond
 from outweigh.protocols import Array
+from outweigh.samples.rows import ArrayRows
 
 
 def judged(rows: Array) -> tuple[float, Array] | None:
@@ -87,3 +90,14 @@ def test_new_rows_that_are_widened_are_flagged() -> None:
         flagged = model.predict(rows) == -1
         assert flagged[:300].mean() > 0.95
         assert flagged[300:].mean() < 0.01
+
+
+@pytest.mark.parametrize("shift", [0.0, 0.5])
+def test_a_group_lies_to_one_side_and_widened_rows_do_not(shift: float) -> None:
+    X = np.random.default_rng(0).normal(size=(1000, 30))
+    X[:100] = np.sqrt(2.0) * X[:100] + shift
+    ones = np.ones(1000)
+    noise = first_look(ArrayRows(X), ones, None, None, 0.4, TUNING)
+    assert noise.far is not None
+    likely = Widened(60.0, (np.arange(1000) < 100) * 0.9)
+    assert likely.to_one_side(noise) == (shift > 0.0)

@@ -37,7 +37,7 @@ from outweigh.fit.task import Settings, Task
 from outweigh.fit.tuning import Tuning
 from outweigh.fit.unknown import fit_elliptical, looks_correlated
 from outweigh.fit.volume import fit_by_volume, looks_white
-from outweigh.fit.widened import may_be_widened, widened_beyond
+from outweigh.fit.widened import Widened, may_be_widened, widened_beyond
 from outweigh.fit.workspace import Everything, Part, Workspace, coordinates, workspace_for
 from outweigh.norms import KyFan
 from outweigh.norms.entrywise import top_k_indices
@@ -48,6 +48,8 @@ from outweigh.protocols import Array, Indices, Samples, Status
 from outweigh.samples import Rows
 from outweigh.samples.matrices import as_array
 
+# How a solution looks that is clean, for a known reason.
+_CLEAN = (1.0, False)
 # A typical law is read off so many rows, more where they have fewer columns, and columns.
 _LAW_ROWS, _LAW_COLUMNS = 2000, 200
 
@@ -73,6 +75,9 @@ class _Solution:
         level = self.problem.floor(self.found.weights.values).clean
         above = max(self.found.value / level, 1.0) if level > 0.0 else 1.0
         return above, not _explained(self.found)
+
+
+_Settle = Callable[[Noise, Settings], _Solution]
 
 
 def fit(
@@ -119,9 +124,13 @@ def fit(
         sought = replace(task, n_nonzero=None)
     # Each feature in units of its own, whatever those of an attempt are.
     law = _LawOfRows(noise)
-    solution = _settled(noise, sought, settings, callback, law)
-    if not task.n_components:
-        solution = _without_widened(solution, noise, sought, settings, callback, law)
+
+    def settle(noise: Noise, settings: Settings) -> _Solution:
+        return _settled(noise, sought, settings, callback, law)
+
+    solution = (
+        settle(noise, settings) if task.n_components else _mean_of(noise, settings, law, settle)
+    )
     stalled = solution.found.status is Status.STALLED and not solution.found.weights.groups
     if task.n_components and settings.find_covariance and stalled:
         # Neither clean nor with outliers in groups: never white, but skewed or of heavy tails.
@@ -160,46 +169,47 @@ def _settled(
     return solution
 
 
-def _without_widened(
-    solution: _Solution,
-    noise: Noise,
-    task: Task,
-    settings: Settings,
-    callback: Callback | None,
-    law: _LawOfRows,
-) -> _Solution:
-    """Return the solution without rows, of those in no group, that are likely widened.
+def _mean_of(noise: Noise, settings: Settings, law: _LawOfRows, settle: _Settle) -> _Solution:
+    """Return the solution for a mean, without rows that are likely widened.
 
-    The search is made anew with each row counted by its chance not to be, and its answer is taken
-    if it looks no less clean.
+    At once without them where they lie to no side, unless that leaves the rows unclean. Else they
+    may be groups, which are looked for first: what a radius left of these would hide. Of both
+    solutions, with all rows and without those of no group that are likely widened, the cleaner.
     """
-    assert noise.far is not None
-    counted = (solution.found.weights.wrong < 0.5) & (noise.kept > 0.0)
-    # Rows may be too far out and kept all the same, where the bound allows no more.
-    widened = law.widened(counted & (noise.far <= noise.radius_sq))
-    if widened is None or settings.bound == 0.0:
+    nearer = None
+    widened = law.widened(np.ones(noise.sample_weight.size, dtype=np.bool_))
+    if widened is not None and not widened.to_one_side(noise):
+        nearer = _without(widened, noise, settings, settle)
+        if nearer.looks == _CLEAN:
+            return nearer
+    solution = settle(noise, settings)
+    if solution.found.weights.groups:
+        widened = law.widened(solution.found.weights.wrong < 0.5)
+        nearer = None
+    if widened is None:
         return solution
-    radius_sq, chance = widened
-    fewer, left = noise.counted(1.0 - chance), settings
+    nearer = nearer or _without(widened, noise, settings, settle)
+    return solution if solution.looks < nearer.looks else nearer
+
+
+def _without(widened: Widened, noise: Noise, settings: Settings, settle: _Settle) -> _Solution:
+    """Return the solution with each row counted by its chance not to be widened."""
+    fewer, left = noise.counted(1.0 - widened.chance), settings
     if settings.contamination is not None:
         # Of those left so many may be wrong that no more are than the bound allows.
         share = float(fewer.kept.sum() / noise.kept.sum())
         left = replace(settings, contamination=max(1.0 - (1.0 - settings.bound) / share, 0.0))
-    nearer = _settled(fewer, task, left, callback, law)
-    if solution.looks < nearer.looks:
-        return solution
+    nearer = settle(fewer, left)
     problem = replace(nearer.problem, sample_weight=noise.sample_weight)
-    weights = nearer.found.weights
-    values = problem.domain(settings.bound).project(weights.values)
-    return replace(
-        nearer,
-        noise=replace(nearer.noise, sample_weight=noise.sample_weight, radius_sq=radius_sq),
-        problem=problem,
-        found=_seen_by(problem, replace(nearer.found, weights=replace(weights, values=values))),
-        bound=problem.least_bound(values)
-        if settings.contamination is None
-        else problem.in_whole_rows(settings.bound),
-    )
+    found, values = nearer.found, nearer.found.weights.values
+    allowed = problem.domain(settings.bound).project(values)
+    if not np.allclose(allowed, values, rtol=1e-9, atol=0.0):
+        found = _seen_by(problem, replace(found, weights=replace(found.weights, values=allowed)))
+    bound = problem.least_bound(allowed)
+    if settings.contamination is not None:
+        bound = problem.in_whole_rows(settings.bound)
+    noise = replace(nearer.noise, sample_weight=noise.sample_weight, radius_sq=widened.beyond)
+    return replace(nearer, noise=noise, problem=problem, found=found, bound=bound)
 
 
 def _explained(found: Found) -> bool:
@@ -440,10 +450,12 @@ class _LawOfRows:
         places, times, _ = self._some
         return self._typical(times * weights[places] / self._noise.sample_weight[places])
 
-    def widened(self, among: NDArray[np.bool_]) -> tuple[float, Array] | None:
-        """Return from where on rows, of those named, are likely widened, and each row's chance."""
+    def widened(self, among: NDArray[np.bool_]) -> Widened | None:
+        """Return which rows, of those named, are likely widened; None where none are."""
         noise, d = self._noise, self._noise.samples.n_features
         assert noise.far is not None
+        # Rows may be too far out and kept all the same, where the bound allows no more.
+        among = among & (noise.kept > 0.0) & (noise.far <= noise.radius_sq)
         squared, weight = noise.far[among], noise.sample_weight[among]
         if not may_be_widened(squared, weight, d):
             return None
@@ -454,7 +466,7 @@ class _LawOfRows:
             return None
         chance = np.zeros(among.size)
         chance[among] = found[1]
-        return found[0], chance
+        return Widened(found[0], chance)
 
     @cached_property
     def _some(self) -> tuple[Indices, Array, Array]:

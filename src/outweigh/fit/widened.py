@@ -9,9 +9,12 @@ however heavy-tailed the columns are. Widened rows are of the same law, times a 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
+from outweigh.fit.noise import Noise
 from outweigh.fit.radial import radial_law
 from outweigh.protocols import Array
 
@@ -20,6 +23,25 @@ _POINTS, _STEPS = 2048, 200
 _MANY = 1e6
 # No density is less than this part of an even one: what rounding leaves of a convolution.
 _LEAST = 1e-12
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Widened:
+    """The squared distance beyond which rows are likely widened, and each row's chance to be."""
+
+    beyond: float
+    chance: Array
+
+    def to_one_side(self, noise: Noise) -> bool:
+        r"""Tell whether they lie to one side of the centre, as a group does.
+
+        The mean of rows about the centre with chances p has the expected square
+        :math:`\sum p_i^2 D_i / (\sum p_i)^2`; that of a group is more than twice as long.
+        """
+        assert noise.far is not None
+        share = self.chance * noise.sample_weight / (self.chance @ noise.sample_weight)
+        away = noise.samples.mean(share) - noise.anchor
+        return float(away @ away) > 2.0 * float(share**2 @ noise.far)
 
 
 def price_of_widened(n: float) -> float:
