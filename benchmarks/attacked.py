@@ -19,13 +19,13 @@ import numpy as np
 from numpy.random import Generator
 
 from outweigh.adversaries import INLIERS, Sample
-from outweigh.adversaries.arguments import (
-    check_shape,
+from outweigh.adversaries.sample import (
+    Shape,
     choose_rows,
     choose_support,
     random_signs,
+    sparse_mean,
 )
-from outweigh.adversaries.clean import sparse_mean
 
 Array = np.ndarray
 Law = Callable[[Generator, tuple[int, int]], Array]
@@ -104,7 +104,7 @@ class Scene:
     def draw(cls, law: str, n: int, d: int, k: int, eps: float, seed: int | list[int]) -> Scene:
         """Draw `n` clean rows of `d` entries about a mean of `k` nonzero entries."""
         rng = np.random.default_rng(seed)
-        shape = check_shape(n, d, k, eps)
+        shape = Shape(n, d, k, eps)
         mean = sparse_mean(rng, shape)
         X = LAWS[law](rng, (n, d)) + mean
         return cls(rng, LAWS[law], X, mean, choose_rows(rng, shape))

@@ -1,4 +1,4 @@
-"""Hard cases for components: clean rows of any shape, far rows, clusters, spikes, spectra.
+"""Hard cases for components: clean rows of any shape and tail, far rows, clusters, spikes, spectra.
 
 python -m benchmarks pca_cases [--group NAME ...] [--seeds N] [--first SEED]
 
@@ -17,6 +17,8 @@ from itertools import product
 
 import numpy as np
 from scipy.linalg import toeplitz
+from scipy.stats import norm
+from scipy.stats import t as student_t
 from sklearn.decomposition import PCA
 from threadpoolctl import threadpool_limits
 
@@ -100,6 +102,49 @@ def clean() -> Iterator[Case]:
 def correlated(rng: np.random.Generator, n: int, d: int) -> np.ndarray:
     """Return rows of a series whose neighbours have a correlation of 0.8."""
     return rng.standard_normal((n, d)) @ np.linalg.cholesky(toeplitz(0.8 ** np.arange(d))).T
+
+
+MARGINS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "lognormal .5": lambda z: np.exp(0.5 * z),
+    "lognormal 1": np.exp,
+    "exponential": lambda z: -norm.logsf(z),
+    "laplace": lambda z: -np.sign(z) * (np.log(2.0) + norm.logsf(np.abs(z))),
+    "t3": lambda z: student_t.ppf(norm.cdf(z), 3),
+    "t5": lambda z: student_t.ppf(norm.cdf(z), 5),
+}
+
+
+def tails() -> Iterator[Case]:
+    """Yield rows of skewed and heavy columns, clean or with a cluster eight deviations away."""
+    for name, noise, (n, d), share in product(
+        [*MARGINS, "mixed"], ("series", "factors"), ((300, 8), (1000, 20), (2000, 50)), (0.0, 0.1)
+    ):
+
+        def draw(
+            rng: np.random.Generator,
+            name: str = name,
+            noise: str = noise,
+            n: int = n,
+            d: int = d,
+            share: float = share,
+        ) -> Drawn:
+            if noise == "series":
+                z = correlated(rng, n, d)
+            else:
+                z, axes = factors(rng, n, d, np.full(3, d / 2.0))
+                z /= np.sqrt(1.0 + d / 2.0 * np.square(axes).sum(axis=0))
+            laws = list(MARGINS.values()) if name == "mixed" else [MARGINS[name]]
+            X = np.column_stack([laws[j % len(laws)](column) for j, column in enumerate(z.T)])
+            middle = np.median(X, axis=0)
+            spread = 1.4826 * np.median(np.abs(X - middle), axis=0)
+            wrong = np.arange(n) < round(share * n)
+            place = rng.choice([-1.0, 1.0], d) * 8.0 / np.sqrt(d)
+            X[wrong] = middle + spread * (place + 0.3 * rng.standard_normal((wrong.sum(), d)))
+            return X * 10.0 ** rng.uniform(-0.5, 0.5, d), wrong, None
+
+        kind = "cluster" if share else "clean"
+        for r in (1, 5):
+            yield Case(f"{kind}, {name}, {noise}, {n}x{d}, r={r}", draw, r)
 
 
 def small() -> Iterator[Case]:
@@ -228,6 +273,7 @@ def spectra() -> Iterator[Case]:
 
 GROUPS = {
     "clean": clean,
+    "tails": tails,
     "small": small,
     "far": far,
     "clusters": clusters,

@@ -35,7 +35,7 @@ from benchmarks.pca_cases import sine
 from benchmarks.real_peers import mended_robpy
 from benchmarks.tables import show
 from outweigh.baselines import PCA_BASELINES
-from outweigh.baselines.leading_directions import leading_directions
+from outweigh.baselines.pca import leading_directions
 from outweigh.estimators.pca import RobustPCA, RobustSparsePCA
 from outweigh.norms.entrywise import hard_threshold
 

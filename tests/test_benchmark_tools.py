@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from dataclasses import replace
+from types import ModuleType, SimpleNamespace
 
 import pytest
 
@@ -124,13 +125,41 @@ def test_a_mutant_that_no_test_notices_is_printed_and_remembered(tmp_path, monke
     (tests / "test_small.py").write_text(
         "from outweigh.small import more\n\n\ndef test_more():\n    assert more(1) > 0\n"
     )
-    for name, value in (("ROOT", tmp_path), ("SOURCE", source), ("KEPT", tmp_path / "kept")):
+    places = {"ROOT": tmp_path, "SOURCE": source, "KEPT": tmp_path / "kept", "RESULTS": tmp_path}
+    for name, value in (places | {"EQUIVALENT": tmp_path / "equivalent.txt"}).items():
         monkeypatch.setattr(mutants, name, value)
-    for _ in range(2):
-        assert mutants.main(["small"]) == 0
-        printed = capsys.readouterr().out
-        assert "small: 2 of 3 survive (67%)" in printed
-        assert "+     return x + (2)" in printed
-        assert "+     return (x - 1)" not in printed
-    monkeypatch.setattr(mutants.Trial, "passes", lambda *_: False)
+    shown = []
+    monkeypatch.setattr(mutants, "show", lambda name, lines: shown.append((name, *lines)))
+    assert mutants.main(["small"]) == 0
+    printed = capsys.readouterr().out
+    assert "small: 2 of 3 survive (67%)" in printed
+    assert "+     return x + (2)" in printed
+    assert "+     return (x - 1)" not in printed
+    (tmp_path / "equivalent.txt").write_text("small: return x + (2)  # positive too\n")
+    monkeypatch.delattr(mutants.Trial, "passes")  # what is known is not tried again
+    assert mutants.main(["small"]) == 0
+    assert "small: 1 of 2 survive (50%)" in capsys.readouterr().out
+    table = {"module": "small", "mutants": "3", "tried": "3", "equivalent": "1"}
+    assert shown[-1] == ("mutants", {**table, "survive": "1 (50.0%)"})
+    (tests / "test_small.py").write_text("def test_more():\n    assert False\n")
     assert mutants.main(["small"]) == 2
+
+
+def test_tests_that_run_the_changed_statement_come_first_the_quickest_first():
+    seen = {"a": (1.0, {2}), "b": (3.0, {5}), "c": (2.0, {4, 6})}
+    quick = mutants.Quick("small", "", {}, None, seen)
+    items = [SimpleNamespace(nodeid=name) for name in "abc"]
+    ranked = sorted(items, key=lambda item: quick._rank(item, {4, 5}))
+    assert [item.nodeid for item in ranked] == ["c", "b", "a"]
+
+
+def test_a_module_is_changed_for_those_who_have_imported_from_it():
+    before = "A = 1\n\n\ndef f(x, y=2):\n    return A * x + y\n\n\nclass C:\n    g = property(f)\n"
+    module = ModuleType("small")
+    module.__file__ = "small.py"
+    exec(compile(before, "small.py", "exec"), vars(module))
+    f, kind = module.f, module.C
+    for old, new, expected in (("A = 1", "A = 3", 32), ("y=2", "y=5", 15), ("A * x", "A - x", -7)):
+        mutants.replace_source(module, before, before.replace(old, new))
+        assert (module.f, module.C) == (f, kind)
+        assert f(10) == expected

@@ -4,7 +4,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from outweigh.libraries import version_of
-from outweigh.research.stability import Stability, stability
 
 if TYPE_CHECKING:
     from outweigh.estimators import (
@@ -15,6 +14,7 @@ if TYPE_CHECKING:
         RobustSparsePCA,
     )
     from outweigh.files.model import load_model, save_model
+    from outweigh.research.stability import Stability, stability
 
 __version__ = version_of("outweigh")
 
@@ -39,8 +39,12 @@ def __getattr__(name: str) -> Any:
     """
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    homes = {"load_model": "files.model", "save_model": "files.model"}
-    return getattr(import_module(f"outweigh.{homes.get(name, 'estimators')}"), name)
+    home = "estimators"
+    if name.endswith("_model"):
+        home = "files.model"
+    elif name.lower() == "stability":
+        home = "research.stability"
+    return getattr(import_module(f"outweigh.{home}"), name)
 
 
 def __dir__() -> list[str]:

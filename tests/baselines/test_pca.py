@@ -18,7 +18,7 @@ from outweigh.baselines import (
     SphericalPCA,
     TylerPCA,
 )
-from outweigh.baselines.leading_directions import leading_directions
+from outweigh.baselines.pca import leading_directions
 from outweigh.baselines.pca_filters import _gaussian_product_covariance, _largest_pairs
 
 EVERY = pytest.mark.parametrize(

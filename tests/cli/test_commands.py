@@ -179,7 +179,7 @@ def test_failed_runs_are_shown_and_give_exit_code_one(capsys: pytest.CaptureFixt
     Path("bad.toml").write_text(text)
     assert main(["reproduce", "bad.toml", "--out", "out", "--jobs", "1", "--report"]) == 1
     output = capsys.readouterr()
-    assert "failed: bad at 20, oracle, trial 0: ValueError" in output.err
+    assert "failed: bad at 20, oracle, trial 0: InvalidParameterError" in output.err
     assert "and 7 more failures" in output.err
     assert "martian" in Path("out/report.html").read_text()
 
@@ -333,6 +333,13 @@ def test_the_command_is_installed_under_its_name() -> None:
         pytest.skip("the package is not installed: pip install -e .")
     done = subprocess.run([found, "--version"], capture_output=True, text=True, check=True)
     assert done.stdout.startswith("outweigh ")
+
+
+def test_the_package_runs_as_a_module_and_exits_with_the_code_of_the_command() -> None:
+    run = [sys.executable, "-m", "outweigh"]
+    done = subprocess.run([*run, "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("outweigh ")
+    assert subprocess.run([*run, "fit"], capture_output=True, check=False).returncode == 2
 
 
 def test_help_does_not_wait_for_libraries_that_it_does_not_need() -> None:

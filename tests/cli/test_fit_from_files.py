@@ -154,7 +154,7 @@ def test_medians_are_filled_in_and_kept_for_rows_to_be_scored(
     assert main(["score", model, str(path), *options]) == 0
     assert " of 1,000 rows" in capsys.readouterr().out
     assert main(["fit", "mean", str(path), "--scheduler", "threads", *options]) == 2
-    assert "missing: only dense rows in memory" in capsys.readouterr().err
+    assert "missing: must be None for sparse rows" in capsys.readouterr().err
 
 
 def test_the_summary_tells_what_a_reader_needs(
@@ -276,8 +276,8 @@ BAD: dict[str, tuple[list[str], str]] = {
     "unknown kind": (["fit", "median", "good.csv"], "invalid choice: 'median'"),
     "unknown column": (["fit", "mean", "good.csv", "--columns", "a,z"], "no column is called 'z'"),
     "unknown id": (["fit", "mean", "good.csv", "--id-column", "z"], "no column is called 'z'"),
-    "contamination": (["fit", "mean", "good.csv", "--contamination", "0.7"], "below 0.5"),
-    "half": (["fit", "mean", "good.csv", "--contamination", "0.5"], "from 0 to below 0.5"),
+    "contamination": (["fit", "mean", "good.csv", "--contamination", "0.7"], "(0.0, 0.5)"),
+    "half": (["fit", "mean", "good.csv", "--contamination", "0.5"], "(0.0, 0.5)"),
     "a component of a mean": (
         ["fit", "mean", "good.csv", "--components", "1"],
         "--components: has no meaning for mean",
@@ -292,11 +292,11 @@ BAD: dict[str, tuple[list[str], str]] = {
     ),
     "no components": (
         ["fit", "pca", "good.csv", "--components", "0"],
-        "must be auto or a whole number of at least 1; got '0'",
+        "The 'n_components' parameter of RobustPCA must be an int in the range [1, inf)",
     ),
     "sparse-mean n-nonzero": (
         ["fit", "sparse-mean", "good.csv", "--n-nonzero", "0"],
-        "must be auto or a whole number of at least 1; got '0'",
+        "The 'n_nonzero' parameter of RobustSparseMean must be a str among {'auto'} or an int",
     ),
     "no kind": (["fit"], "required: {auto,mean,sparse-mean,pca,sparse-pca}, FILE"),
     "decimal": (["fit", "mean", "good.csv", "--decimal", "x"], "must be a point or a comma"),
@@ -305,7 +305,7 @@ BAD: dict[str, tuple[list[str], str]] = {
     "negative gigabytes": (["fit", "mean", "good.csv", "--max-gigabytes", "-1"], "above 0"),
     "delimiter of an array": (
         ["fit", "mean", "good.npy", "--delimiter", ";"],
-        "good.npy: --delimiter ';' has no effect, as this is not a text file",
+        "good.npy: --delimiter ';' has no effect on what is not a text file",
     ),
     "decimal of an array": (["fit", "mean", "good.npy", "--decimal", ","], "--decimal ',' has no"),
     "encoding of Parquet": (
@@ -330,7 +330,7 @@ BAD: dict[str, tuple[list[str], str]] = {
     "twice": (["fit", "mean", "good.csv", "--out", "x.csv", "--weights", "x.csv"], "already"),
     "no folder": (["fit", "mean", "good.csv", "--delimiter", "ab"], "must be one character"),
     "not a model": (["score", "good.csv", "good.csv"], "is not an outweigh model"),
-    "no model": (["score", "none", "good.csv"], "none: no such file"),
+    "no model": (["score", "none", "good.csv"], "none: cannot be read: No such file"),
 }
 
 

@@ -145,16 +145,17 @@ def test_a_failed_fit_leaves_an_earlier_fit_as_it_was(name: str, case: str) -> N
 
 
 @every
+@pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt])
 def test_a_fit_that_fails_late_leaves_an_earlier_fit_as_it_was(
-    name: str, monkeypatch: pytest.MonkeyPatch
+    name: str, error: type, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object) -> None:
-        raise RuntimeError("late")
+        raise error("late")
 
     est = ESTIMATORS[name]().fit(rows())
     before = dict(vars(est))
     monkeypatch.setattr("outweigh.estimators.base._offset", fail)
-    with pytest.raises(RuntimeError, match="late"):
+    with pytest.raises(error, match="late"):
         est.fit(rows(50, 4))
     assert same_state(vars(est), before)
 

@@ -30,7 +30,6 @@ MEANS: dict[str, Callable[..., MeanEstimator]] = {
 }
 every_mean = pytest.mark.parametrize("name", MEANS)
 shares = pytest.mark.parametrize("share", [0.1, "auto"])
-ONCE_MORE = pytest.mark.xfail(strict=True, reason="what groups leave is looked at once more")
 
 
 def fitted(name: str, share: float | str, X: Array, **options: object) -> MeanEstimator:
@@ -77,8 +76,6 @@ def test_a_wrong_count_at_first_gives_the_answer_of_memory(attack: str, share: f
     found = fitted("sparse mean, number unknown", share, X, **WHITE)
     assert_same(found, MEANS["sparse mean, number unknown"](share, **WHITE).fit(X))
     # The road is taken twice: with the first count, and with the better one.
-    if (attack, share) == ("duplicates", "auto") and 28 < found.n_passes_ <= 32:
-        pytest.xfail(f"what groups leave is looked at once more: {found.n_passes_} passes")
     assert found.n_passes_ <= 28
 
 
@@ -106,7 +103,7 @@ def test_by_default_a_fit_takes_no_more_than_twenty_five_passes(
     assert found.n_passes_ <= 25
 
 
-@pytest.mark.parametrize("share", [0.1, pytest.param("auto", marks=ONCE_MORE)])
+@shares
 def test_evidence_on_few_features_takes_one_round(share: float | str) -> None:
     X = make("linear_hiding", 2 * N, D, K, 0.1, random_state=5).X
     assert fitted("sparse mean", share, X, **WHITE).n_passes_ <= 10

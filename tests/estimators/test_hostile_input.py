@@ -74,6 +74,12 @@ def test_one_huge_row_that_may_not_be_removed_is_refused(kind: type) -> None:
         kind(contamination=0.0).fit(X)
 
 
+def test_sparse_rows_that_are_all_huge_beside_a_covariance_are_refused_without_a_warning() -> None:
+    X = csr_array(np.random.default_rng(0).uniform(-1e300, 1e300, (37, 5)))
+    with pytest.raises(ValueError, match="noise units"):
+        RobustMean(covariance=np.eye(5)).fit(X)
+
+
 @pytest.mark.parametrize("kind", COMPONENTS)
 @pytest.mark.parametrize("method", ["score_distances", "orthogonal_distances"])
 def test_distances_before_a_fit_say_so(kind: type, method: str) -> None:

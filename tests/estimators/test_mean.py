@@ -16,7 +16,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from outweigh import RobustMean, RobustSparseMean
-from outweigh.optimise import SOLVERS
+from outweigh.optimise.steps import SOLVERS
 from tests.laws.members import MEANS
 
 Array = NDArray[np.float64]

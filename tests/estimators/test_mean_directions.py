@@ -23,7 +23,7 @@ every_share = pytest.mark.parametrize("contamination", SHARES)
 
 
 def rows(attack: str, seed: int = 0) -> Array:
-    return make(attack, N, D, 8, EPS, random_state=[88, seed]).X
+    return make(attack, N, D, 8, EPS, random_state=np.random.default_rng([88, seed])).X
 
 
 def fitted(X: Array, contamination: float | str = "auto", **options: object) -> RobustMean:
@@ -112,7 +112,7 @@ def test_directions_are_no_less_accurate_than_all_features(
 ) -> None:
     ratios = []
     for seed in range(5):
-        sample = make(attack, N, D, 8, EPS, random_state=[89, seed])
+        sample = make(attack, N, D, 8, EPS, random_state=np.random.default_rng([89, seed]))
         few, all_features = (
             np.linalg.norm(made(sample.X).location_ - sample.truth)
             for made in (lambda X: fitted(X, contamination), lambda X: on_all(X, contamination))

@@ -156,7 +156,7 @@ def test_too_few_complete_rows_are_refused() -> None:
 @pytest.mark.parametrize("of", [da.from_array, sp.csr_array])
 def test_only_dense_rows_in_memory_may_have_missing_values(of: object) -> None:
     X = of(rows())  # type: ignore[operator]
-    with pytest.raises(ValueError, match="missing: only dense rows in memory"):
+    with pytest.raises(ValueError, match="missing: must be None for sparse rows"):
         RobustMean(missing="median").fit(X)
     scores = RobustMean(missing="median").fit(rows()).score_samples(X)
     assert np.isfinite(np.asarray(scores)).all()

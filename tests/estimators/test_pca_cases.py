@@ -16,6 +16,7 @@ from benchmarks.pca_cases import (
     small,
     spectra,
     spikes,
+    tails,
 )
 from outweigh.estimators.pca import RobustPCA
 
@@ -47,6 +48,37 @@ def test_clean_rows_keep_their_weight_and_components_are_those_of_pca(case: Case
     assert line["clean flagged"] <= 0.01
     assert line["largest"] <= 0.05
     assert not line["error / oracle"] > 1.05
+
+
+@pytest.mark.parametrize(
+    "case",
+    some(
+        tails,
+        "clean, lognormal 1, series, 300x8, r=1",
+        "clean, lognormal 1, factors, 1000x20, r=5",
+        "clean, exponential, factors, 1000x20, r=1",
+        "clean, mixed, series, 1000x20, r=1",
+    ),
+)
+def test_the_tails_of_skewed_columns_are_not_wrong(case: Case) -> None:
+    line = run_case(case, SEEDS)
+    assert line["clean flagged"] <= 0.05
+    assert line["largest"] <= 0.1
+
+
+@pytest.mark.parametrize(
+    "case",
+    some(
+        tails,
+        "cluster, lognormal .5, series, 300x8, r=1",
+        "cluster, lognormal 1, series, 300x8, r=1",
+        "cluster, exponential, series, 300x8, r=5",
+    ),
+)
+def test_a_cluster_beside_skewed_columns_is_found(case: Case) -> None:
+    line = run_case(case, SEEDS)
+    assert line["found, least"] >= 0.95
+    assert line["clean flagged"] <= 0.05
 
 
 @pytest.mark.parametrize(

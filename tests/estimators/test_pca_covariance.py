@@ -91,6 +91,20 @@ def test_without_it_strong_correlation_passes_for_a_component() -> None:
     assert error(estimator("sparse", None).fit(X).components_[0], v) > 0.9
 
 
+def test_a_spike_too_weak_for_the_leading_direction_is_found_in_its_few_features() -> None:
+    n, d, errors = 400, 200, []
+    covariance = 0.6 ** np.abs(np.subtract.outer(np.arange(d), np.arange(d)))
+    for seed in range(5):
+        rng = np.random.default_rng([83, seed])
+        v = np.zeros(d)
+        v[rng.choice(d, K, replace=False)] = rng.choice([-1.0, 1.0], K) / np.sqrt(K)
+        X = rng.standard_normal((n, d)) @ np.linalg.cholesky(covariance).T
+        X += np.sqrt(0.4) * np.outer(rng.standard_normal(n), v)
+        found = RobustSparsePCA(n_nonzero=K, covariance=covariance).fit(X).components_[0]
+        errors.append(error(found, v))
+    assert np.median(errors) < 0.6
+
+
 @both
 def test_the_identity_changes_nothing(kind: str) -> None:
     X = rows(kind, 0.0, 0)

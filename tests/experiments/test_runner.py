@@ -13,7 +13,7 @@ from outweigh.experiments import measure
 from outweigh.experiments.algorithms import ALGORITHMS, Algorithm
 from outweigh.experiments.measure import execute, flagged_rows
 from outweigh.experiments.runner import do_runs, missing_runs
-from outweigh.experiments.spec import Experiment, Record, Run, enumerate_runs
+from outweigh.experiments.spec import Experiment, Record, Run
 from outweigh.experiments.store import Store
 
 MEASURED = ("seconds", "peak_memory_mb")
@@ -86,7 +86,7 @@ def test_the_order_of_the_runs_does_not_change_a_result(small: Experiment) -> No
 
 
 def test_only_what_is_missing_is_done_and_each_run_once(small: Experiment, tmp_path: Path) -> None:
-    runs = enumerate_runs([small, small.quickly()])
+    runs = [*small.runs(), *small.quickly().runs()]
     path = tmp_path / "r.jsonl"
     with Store(path, "1.0") as store:
         for _, _record in zip(range(5), do_runs(missing_runs(runs, store), store), strict=False):

@@ -5,11 +5,11 @@ from dataclasses import replace
 import pytest
 
 from outweigh.experiments.library import builtin_names, load_builtin
-from outweigh.experiments.spec import Experiment, enumerate_runs
+from outweigh.experiments.spec import Experiment
 
 
 def test_every_point_algorithm_and_trial_is_run_once(small: Experiment) -> None:
-    runs = enumerate_runs([small])
+    runs = list(small.runs())
     assert len(runs) == 2 * 3 * 3
     assert len({run.key for run in runs}) == len(runs)
 

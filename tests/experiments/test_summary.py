@@ -67,9 +67,9 @@ def test_a_rival_with_a_lower_median_is_named(
         tmp_path / "r", experiment, lambda run: {"error": errors[run.algorithm][run.trial]}
     )
     found = list(defeats(summarise(experiment, store)))
-    assert [defeat.outside for defeat in found] == expected
-    assert all((d.rival.algorithm, d.ours.algorithm) == ("median", "outweigh") for d in found)
-    assert all(d.ours.median == 2.0 for d in found)
+    assert [rival.outside(ours) for ours, rival in found] == expected
+    assert all((r.algorithm, o.algorithm) == ("median", "outweigh") for o, r in found)
+    assert all(ours.median == 2.0 for ours, _ in found)
 
 
 def test_without_ours_there_is_nobody_to_defeat(small: Experiment, tmp_path: Path) -> None:

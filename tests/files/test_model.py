@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import io
 import json
 import pickle
@@ -102,8 +101,8 @@ def test_there_is_no_pickle_inside() -> None:
     with zipfile.ZipFile(io.BytesIO(stored("RobustSparsePCA"))) as archive:
         names = archive.namelist()
         json.loads(archive.read("model.json"))
-        assert all(n.endswith(".npy") for n in names if n not in ("model.json", "checksum"))
-        for name in names[2:]:
+        assert all(n.endswith(".npy") for n in names if n != "model.json")
+        for name in names[1:]:
             np.load(io.BytesIO(archive.read(name)), allow_pickle=False)
 
 
@@ -126,8 +125,7 @@ def content(name: str = "RobustMean") -> dict[str, Any]:
 
 def with_json(name: str = "RobustMean", **changes: object) -> io.BytesIO:
     text = json.dumps({**content(name), **changes}).encode()
-    digest = hashlib.sha256(text).hexdigest().encode()
-    return rewritten({"model.json": text, "checksum": digest}, name)
+    return rewritten({"model.json": text}, name)
 
 
 def with_state(name: str = "RobustMean", **changes: object) -> io.BytesIO:
@@ -167,9 +165,9 @@ REFUSED = {
     "truncated": (truncated, "is not an outweigh model, or is damaged"),
     "one bit": (flipped, "is damaged"),
     "npz": (foreign, "is a zip file, but not an outweigh model"),
-    "edited": (lambda: rewritten({"model.json": b"{}"}), "does not match its checksum"),
-    "array": (lambda: rewritten({"arrays/0.npy": b"x"}), "array 0 does not match its checksum"),
-    "missing": (lambda: rewritten({"arrays/1.npy": None}), "arrays/1.npy is missing"),
+    "edited": (lambda: rewritten({"model.json": b"{}"}), "is damaged or was not written by"),
+    "array": (lambda: rewritten({"arrays/0.npy": b"x"}), "is damaged or was not written by"),
+    "missing": (lambda: rewritten({"arrays/1.npy": None}), "no item named 'arrays/1.npy'"),
     "format": (lambda: with_json(format="other"), "is not an outweigh model"),
     "schema": (lambda: with_json(schema=99), "was written in schema 99"),
     "class": (lambda: with_json(estimator="os.system"), "was not written by outweigh"),
@@ -231,9 +229,9 @@ def test_parameters_are_those_that_a_fit_would_take(name: str) -> None:
 
 
 def test_a_missing_file_and_a_folder_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(ModelFileError, match="no such file"):
+    with pytest.raises(ModelFileError, match="No such file"):
         load_model(tmp_path / "none")
-    with pytest.raises(ModelFileError, match="is a folder"):
+    with pytest.raises(ModelFileError, match="Is a directory"):
         load_model(tmp_path)
 
 
@@ -272,7 +270,7 @@ def test_an_encrypted_member_is_refused() -> None:
 @pytest.mark.filterwarnings("ignore:Duplicate name")
 def test_a_name_that_occurs_twice_is_refused() -> None:
     with pytest.raises(ModelFileError, match="two members have one name"):
-        load_model(io.BytesIO(repacked(extra={"checksum": b""})))
+        load_model(io.BytesIO(repacked(extra={"model.json": b""})))
 
 
 def test_a_model_that_holds_more_than_allowed_is_refused_before_it_is_read() -> None:
@@ -283,30 +281,19 @@ def test_a_model_that_holds_more_than_allowed_is_refused_before_it_is_read() -> 
     assert isinstance(load_model(io.BytesIO(bomb)), RobustMean)
 
 
-def with_array(array: Array, **entry: object) -> io.BytesIO:
-    """A model whose first array is another one; its entry is right where it is not given."""
+def with_array(array: Array) -> io.BytesIO:
+    """A model whose first array is another one."""
     file = io.BytesIO()
     np.save(file, array)
-    model = content()
-    right = {
-        "dtype": array.dtype.str,
-        "shape": list(array.shape),
-        "sha256": hashlib.sha256(file.getvalue()).hexdigest(),
-    }
-    model["arrays"][0] = {**right, **entry}
-    text = json.dumps(model).encode()
-    digest = hashlib.sha256(text).hexdigest().encode()
-    return rewritten({"model.json": text, "checksum": digest, "arrays/0.npy": file.getvalue()})
+    return rewritten({"arrays/0.npy": file.getvalue()})
 
 
-def test_an_array_is_what_its_entry_says() -> None:
+def test_an_array_of_another_shape_is_refused() -> None:
     with zipfile.ZipFile(io.BytesIO(stored())) as archive:
         first = np.load(io.BytesIO(archive.read("arrays/0.npy")))
     assert isinstance(load_model(with_array(first)), RobustMean)
-    with pytest.raises(ModelFileError, match="is not of the shape it says"):
-        load_model(with_array(first, shape=[first.size, 1]))
-    with pytest.raises(ModelFileError, match="array 0 is larger than it says"):
-        load_model(with_array(np.zeros(10_000), shape=[1]))
+    with pytest.raises(ModelFileError, match="has the shape"):
+        load_model(with_array(first[:, None]))
     with pytest.raises(ModelFileError, match="has the shape"):
         load_model(with_array(np.zeros(7)))
 

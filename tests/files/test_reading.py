@@ -145,7 +145,7 @@ BAD = {
     "no header": ("1,2\n3,4\n5,6\n", "the first line holds numbers and no names"),
     "one row": ("a,b\n1,2\n", "1 usable rows; at least 2 are needed"),
     "ragged": ("a,b\n1,2\n1,2,3,4\n", "cannot be read"),
-    "wide rows": ("a,b\n1,2,3\n4,5,6\n", "the header needs a name for every column"),
+    "wide rows": ("a,b\n1,2,3\n4,5,6\n", "name all columns"),
 }
 
 
@@ -192,7 +192,7 @@ def test_unknown_columns_are_named_with_those_that_exist(tmp_path: Path) -> None
 
 def test_an_array_of_the_wrong_shape_is_refused(tmp_path: Path) -> None:
     np.save(tmp_path / "data.npy", np.zeros(5))
-    with pytest.raises(DataError, match="two dimensions, rows and columns"):
+    with pytest.raises(DataError, match="needs numbers in rows and columns"):
         read_table(tmp_path / "data.npy")
 
 
@@ -335,7 +335,7 @@ def test_it_is_known_whether_rows_are_named_or_numbered(tmp_path: Path) -> None:
 def test_a_sparse_matrix_of_scipy_is_refused_with_advice(tmp_path: Path) -> None:
     path = tmp_path / "counts.npz"
     scipy.sparse.save_npz(path, scipy.sparse.csr_array(np.eye(4)))
-    with pytest.raises(DataError, match=r"sparse matrix of scipy.*load_npz"):
+    with pytest.raises(DataError, match=r"a sparse matrix; in Python the means take"):
         read_table(path)
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from outweigh.fit.bulk import column_bulks, robust_scatter, robust_variance
+from outweigh.fit.columns import MAD_TO_SD
 
 
 def test_robust_variance_ignores_a_cluster_and_a_second_spike() -> None:
@@ -56,6 +57,18 @@ def test_a_bulk_that_shrinks_to_equal_rows_has_the_scatter_that_was_begun_with()
     values = np.linalg.eigvalsh(robust_scatter(rows, np.ones(300)))
     assert values.min() > 0.5
     assert values.max() < 1.5
+
+
+@pytest.mark.parametrize(("pairs", "median"), [(10, 0.5), (32, 1.5)])
+def test_a_bulk_that_shrinks_to_one_heavy_row_has_the_variance_that_was_begun_with(
+    pairs: int, median: float
+) -> None:
+    # It has 0.45 of the weight. Of pairs of rows 0.5, 1, ... away, with 0.55 / pairs each, it takes
+    # one or three to half of the weight: so far away is the median.
+    away = np.arange(1, pairs + 1) / 2.0
+    values = np.concatenate([-away, away, [0.0]])
+    weight = np.append(np.full(2 * pairs, 0.275 / pairs), 0.45)
+    assert robust_variance(values, weight) == pytest.approx((MAD_TO_SD * median) ** 2)
 
 
 def test_the_bulks_of_columns_leave_out_far_groups() -> None:

@@ -141,6 +141,16 @@ def test_a_group_in_columns_of_few_values_that_is_not_far_is_kept_and_told() -> 
     assert (verdict.trust, verdict.doubt) == ("in doubt", "few values")
 
 
+def test_a_group_that_overlaps_the_others_is_kept_and_told() -> None:
+    X = correlated(400, 4)
+    assert RobustMean().fit(X).certificate_.clean
+    X[:80, 0] += 4.0 * np.sqrt(1.0 / np.linalg.inv(np.cov(X.T))[0, 0])
+    model = RobustMean().fit(X)
+    assert (model.certificate_.trust, model.certificate_.doubt) == ("in doubt", "overlap")
+    assert model.certificate_.doubtful == pytest.approx(0.2, abs=0.03)
+    assert np.mean(model.predict(X) == -1) < 0.02
+
+
 @pytest.mark.parametrize("n_coarse", [0, 2, 6])
 def test_the_share_of_the_columns_that_rows_are_judged_by_is_told(n_coarse: int) -> None:
     X = correlated(300, 6)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from outweigh import RobustPCA
-from outweigh.fit.held_out import beyond_limits, folds_of
+from outweigh.fit.held_out import beyond_limits, folds_of, leading_directions
 from outweigh.samples import DenseSamples
 
 
@@ -35,6 +35,22 @@ def test_equal_rows_share_a_fold_and_folds_are_of_one_size() -> None:
     folds = folds_of(keys(np.vstack([X, X])))
     np.testing.assert_array_equal(folds[:100], folds[100:])
     np.testing.assert_array_equal(np.bincount(folds), 40)
+
+
+def test_of_directions_of_equal_variance_rounding_does_not_choose() -> None:
+    # Two features of variance 8/12, three of 2/12, and one that does not vary.
+    X = np.vstack([np.diag([2.0, 2.0, 1.0, 1.0, 1.0, 0.0]), -np.diag([2.0, 2.0, 1.0, 1.0, 1.0, 0])])
+    weights = np.full(12, 1.0 / 12.0)
+    rng = np.random.default_rng(0)
+    turned = np.linalg.qr(rng.standard_normal((6, 6)))[0]
+    for samples, axes in ((X, np.eye(6)), (X @ turned, turned.T)):
+        values, here = leading_directions(DenseSamples(samples), weights, True)
+        np.testing.assert_allclose(values, [2 / 3, 2 / 3, 1 / 6, 1 / 6, 1 / 6, 0.0], atol=1e-12)
+        np.testing.assert_allclose(np.abs(here[:, 5]), np.abs(axes[:, 5]), atol=1e-9)
+        # Moments of the same rows, summed about another origin and in another order.
+        moved = DenseSamples((samples + rng.standard_normal(6))[rng.permutation(12)])
+        there = leading_directions(moved, weights, True)[1]
+        np.testing.assert_allclose(there, here, atol=1e-9)
 
 
 def test_the_order_of_rows_does_not_matter() -> None:

@@ -93,6 +93,12 @@ def test_the_radius_of_rows_nearer_than_unit_noise_is_the_chi_squared_bound(n: i
     assert radius_sq(np.zeros(n), d) == pytest.approx(expected, rel=1e-12)
 
 
+def test_rows_that_are_all_as_far_out_as_each_other_are_within_the_radius() -> None:
+    # Of about half of such numbers a root squared is less than the number.
+    for far in np.random.default_rng(0).uniform(1e3, 1e9, 20):
+        assert far <= radius_sq(np.full(10, far), 5)
+
+
 def test_the_radius_grows_with_the_number_of_features_and_of_samples() -> None:
     radii = [radius_sq(np.zeros(n), d) for n, d in ((100, 5), (100, 6), (1000, 6))]
     assert radii == sorted(set(radii))

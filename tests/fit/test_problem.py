@@ -97,6 +97,13 @@ def test_the_least_bound_is_that_of_the_row_whose_weight_grew_most() -> None:
     assert case.least_bound(case.untouched) == pytest.approx(0.0, abs=1e-15)
 
 
+def test_no_least_bound_is_negative_by_rounding() -> None:
+    # Of two rows of any weights the largest w/s is below one over their sum now and then.
+    for seed in range(20):
+        case = problem(2, 2, np.random.default_rng(seed).uniform(0.1, 1.0, 2))
+        assert case.least_bound(case.untouched) >= 0.0
+
+
 def test_rounding_removes_nothing() -> None:
     case = problem()
     assert case.removed(case.untouched * (1.0 + 1e-15)) == 0.0

@@ -153,6 +153,15 @@ def test_several_components_are_read_out_by_deflation() -> None:
         np.testing.assert_allclose(np.abs(found), np.eye(5)[:, [0, 2]], atol=1e-12)
 
 
+def test_a_component_is_not_found_twice_where_rows_vary_less_than_noise() -> None:
+    excess = np.diag([-0.5, -0.9, -0.2, -0.7])
+    for found in (
+        SparseReader((1, 1, 1)).best(excess),
+        SparseReader((1, 1, 1)).refined(excess, np.eye(4)[:, [2, 0, 3]]),
+    ):
+        np.testing.assert_allclose(np.abs(found), np.eye(4)[:, [2, 0, 3]], atol=1e-12)
+
+
 @pytest.mark.parametrize("entries", [2, 6])
 def test_the_entries_of_a_component_are_counted(entries: int) -> None:
     X = spiked(2, entries=entries, n=4000)

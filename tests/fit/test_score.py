@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -9,11 +11,11 @@ from numpy.typing import NDArray
 from outweigh.fit.elliptical import Cloud
 from outweigh.fit.law import GAUSSIAN
 from outweigh.fit.marginals import Marginals
+from outweigh.fit.mixture import Group
 from outweigh.fit.noise import Noise, Standardizer, first_look
-from outweigh.fit.posterior import Group
 from outweigh.fit.reach import Reach
 from outweigh.fit.scatter import Scatter
-from outweigh.fit.score import EllipticalScore, RowScore, score_rows
+from outweigh.fit.score import HALF_LOST, EllipticalScore, RowScore, score_rows
 from outweigh.fit.search import Weights
 from outweigh.fit.tuning import TUNING
 from outweigh.forms import Form
@@ -64,6 +66,15 @@ def test_rows_of_the_fit_score_as_new_rows_do(far: bool, grouped: bool) -> None:
     np.testing.assert_allclose(score(X), scores, rtol=1e-9)
 
 
+def test_the_level_of_the_force_is_that_on_a_typical_row_that_is_kept() -> None:
+    X = rows()
+    noise = noise_of(X)
+    weights = moved(noise, X)
+    score, _ = score_rows(noise, weights)
+    kept = weights.pushed[weights.values > 0.0]
+    assert score.level == np.quantile(kept, 0.5, method="inverted_cdf") > 0.0
+
+
 def test_rows_that_lost_their_weight_score_below_all_others() -> None:
     X = rows()
     noise = noise_of(X)
@@ -111,6 +122,7 @@ def test_a_row_that_lost_half_of_its_weight_is_at_the_middle_of_the_first_term()
     )
     found = -score.of_samples(DenseSamples(np.ones((1, 1))))
     assert found[0] == pytest.approx(np.log(2.0), abs=0.01)
+    assert pytest.approx(-np.log(2.0)) == HALF_LOST
 
 
 @pytest.mark.parametrize("grouped", [False, True])
@@ -143,6 +155,9 @@ def test_contributions_are_the_formula_row_by_row_and_feature_by_feature(grouped
         *(c, anchor, radius_sq, Form.from_directions(vectors, values), b, level, float(N), groups),
     )
     X = 2.0 * rng.standard_normal((30, D))
+    # One belongs to the group, though hardly beyond the centre along its direction.
+    c += (3.6 - c @ direction) * direction
+    X[-2] = c + 0.3 * direction
     # The last is at the centre: nothing speaks against it, and its parts are as good as equal.
     X[-1] = c
     found, away = score.contributions(X)
@@ -153,7 +168,7 @@ def test_contributions_are_the_formula_row_by_row_and_feature_by_feature(grouped
         lost, wrong = N * y * (S @ y + 2.0 * S @ c - b), 0.0
         for group in groups:
             p = x @ direction
-            odds = np.exp(group.log_odds(np.array([p]))[:, 0]).sum()
+            odds = np.exp(group.log_odds(np.array([p]))[0])
             wrong = float(group.wrong(np.array([p]))[0])
             toward = np.maximum(np.sign(p - 0.5) * direction * y, 0.0)
             lost = lost + np.log1p(odds) * toward / max(toward.sum(), 1e-300)
@@ -178,7 +193,8 @@ def elliptical(n: int, grouped: bool) -> tuple[EllipticalScore, Array]:
     inside = Z if basis is None else Z @ basis.T
     scatter = Scatter.of(inside, np.ones(n), 5, shrink=n < 5)
     u = np.eye(inside.shape[1])[0]
-    group = Group(u, 0.0, 1.0, GAUSSIAN, np.array([2.0]), np.array([0.5]), np.array([0.2]))
+    laws = np.array([2.0, 8.0]), np.array([0.5, 0.5]), np.array([0.2, 0.1])
+    group = Group(u, 5.0, 1.0, GAUSSIAN, *laws)
     standardizer = Standardizer(np.arange(D), np.zeros(D), np.ones(D))
     groups = (group,) if grouped else ()
     none = Reach(np.empty(0, dtype=np.intp), np.empty(0), np.empty(0))
@@ -209,9 +225,33 @@ def test_a_score_of_correlated_rows_is_what_speaks_most_against_them(n: int, gro
         assert found == pytest.approx(-max(squared / 7.0, 2.0 * chance), rel=1e-6)
         far = found < -1.0 and chance < 0.5
         assert chance_of_clean == pytest.approx(0.0 if far else 1.0 - chance, abs=1e-9)
-        pulled = np.eye(z.size)[0] if chance > 0.5 else P @ y
+        # Toward the first of the group's laws, at 2, from the centre at 5.
+        pulled = -np.eye(z.size)[0] if chance > 0.5 else P @ y
         if cloud.basis is not None:
             y, pulled = cloud.basis.T @ y, cloud.basis.T @ pulled
         np.testing.assert_allclose(part[cloud.columns], np.maximum(y * pulled, 0.0), atol=1e-8)
         np.testing.assert_allclose(away[cloud.columns], y, atol=1e-10)
+        assert (part[cloud.columns] > 0.0).all()
         assert part[2] == away[2] == 0.0
+
+
+def test_what_is_foretold_stands_in_the_columns_judged_and_nothing_in_the_others() -> None:
+    score, X = elliptical(200, grouped=False)
+    found = score.foretold(X)
+    np.testing.assert_array_equal(found[:, score.cloud.columns], score.cloud.foretold(X))
+    assert np.isnan(found[:, 2]).all()
+
+
+def test_values_beyond_the_reach_of_a_column_count_by_how_far_they_are() -> None:
+    score, X = elliptical(200, grouped=False)
+    reach = Reach(np.array([2]), np.array([1.0]), np.array([2.0]))
+    score = replace(score, cloud=replace(score.cloud, reach=reach))
+    near = X[np.argmax(score(X))]
+    new = np.tile(near, (4, 1))
+    # 0.25, 1.5, 4 and 1.1 radii from the middle, on both sides.
+    new[:, 2] = 0.5, 4.0, -7.0, -1.2
+    np.testing.assert_allclose(score(new)[1:], [-1.5, -4.0, -1.1])
+    parts, away = score.contributions(new)
+    np.testing.assert_allclose(parts[:, 2], [0.0, 7.0 * 1.5, 7.0 * 4.0, 7.0 * 1.1])
+    far = TUNING.far
+    np.testing.assert_allclose(away[:, 2], [-0.25 * far, 1.5 * far, -4.0 * far, -1.1 * far])

@@ -16,9 +16,9 @@ from outweigh.fit.tuning import TUNING, Tuning
 from outweigh.fit.workspace import Basis, Columns, Everything, Workspace, workspace_for
 from outweigh.forms import Form
 from outweigh.objectives import MomentObjective
-from outweigh.optimise import SOLVERS, steps_for
 from outweigh.optimise.capped_simplex import CappedSimplex
 from outweigh.optimise.descent import Iterate
+from outweigh.optimise.steps import SOLVERS, steps_for
 from outweigh.protocols import Samples, Status, Survey
 from outweigh.samples import DenseSamples
 

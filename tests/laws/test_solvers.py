@@ -18,9 +18,9 @@ from outweigh.estimators.base import RobustEstimator
 from outweigh.norms import KyFan, LargestEntries, RowwiseLargest
 from outweigh.norms.floor import noise_floor
 from outweigh.objectives import MomentObjective
-from outweigh.optimise import SOLVERS, Subgradient, descend, steps_for
 from outweigh.optimise.capped_simplex import CappedSimplex
-from outweigh.optimise.descent import Result
+from outweigh.optimise.descent import Result, descend
+from outweigh.optimise.steps import SOLVERS, Subgradient, steps_for
 from outweigh.protocols import Norm, Samples
 from outweigh.research.algorithms import constant_step
 from outweigh.samples import DenseSamples

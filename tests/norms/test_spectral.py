@@ -126,11 +126,22 @@ def test_rows_fewer_than_features_have_the_eigenpairs_of_their_matrix(
 
 @pytest.mark.parametrize("count", range(1, 8))
 @pytest.mark.parametrize("shift", [0.0, 1.0, 6.0])
-def test_of_few_rows_no_eigenpair_is_left_out(shift: float, count: int) -> None:
-    Y = np.random.default_rng(0).standard_normal((6, 8))
+@pytest.mark.parametrize("n", [2, 6])
+def test_of_few_rows_no_eigenpair_is_left_out(n: int, shift: float, count: int) -> None:
+    Y = np.random.default_rng(0).standard_normal((n, 8))
     values, vectors = _of_factor(Y, shift, count)
     order = np.argsort(-np.abs(values), kind="stable")[:count]
     assert_eigenpairs(Y.T @ Y - shift * np.eye(8), values[order], vectors[:, order], count)
+    # Values are in the square of the units, vectors have none.
+    others, same = _of_factor(1e-6 * Y, 1e-12 * shift, count)
+    np.testing.assert_allclose(others, 1e-12 * values, rtol=1e-6)
+    np.testing.assert_allclose(same, vectors, atol=1e-6)
+
+
+def test_a_maximiser_is_spread_over_at_most_twenty_four_ties() -> None:
+    for d, directions in ((10, 10), (40, 24)):
+        form = KyFan(level=0.5).maximize(ArrayMoment(np.eye(d))).form
+        np.testing.assert_allclose(form.strengths, np.full(directions, 1.0 / directions))
 
 
 def test_one_singular_value_is_the_default() -> None:

@@ -10,9 +10,9 @@ import pytest
 from numpy.typing import NDArray
 
 from outweigh.forms import Form
-from outweigh.optimise import Backtracking, Constant, Polyak, ProjectedSubgradient, descend
 from outweigh.optimise.capped_simplex import CappedSimplex
-from outweigh.optimise.descent import Iterate, _rounded
+from outweigh.optimise.descent import Iterate, _rounded, descend
+from outweigh.optimise.steps import Backtracking, Constant, Polyak, ProjectedSubgradient
 from outweigh.protocols import Evaluation, Status
 
 Array = NDArray[np.float64]

@@ -6,8 +6,14 @@ import numpy as np
 import pytest
 
 from outweigh.forms import Form
-from outweigh.optimise import Backtracking, Constant, EntropicMirror, Polyak, ProjectedSubgradient
 from outweigh.optimise.capped_simplex import CappedSimplex
+from outweigh.optimise.steps import (
+    Backtracking,
+    Constant,
+    EntropicMirror,
+    Polyak,
+    ProjectedSubgradient,
+)
 from outweigh.protocols import Evaluation, Status
 from tests.reference.projections import project
 

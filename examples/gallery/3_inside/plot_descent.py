@@ -14,7 +14,7 @@ import numpy as np
 
 from outweigh.norms import KyFan
 from outweigh.objectives import MomentObjective
-from outweigh.optimise import CappedSimplex
+from outweigh.optimise.capped_simplex import CappedSimplex
 from outweigh.samples import DenseSamples
 
 rng = np.random.default_rng(0)

@@ -12,23 +12,25 @@ from collections.abc import Mapping
 from types import MappingProxyType, ModuleType
 from typing import Any
 
-from outweigh.adversaries import means, placed, spikes
+from outweigh.adversaries import means, spikes
 from outweigh.adversaries.arguments import Adversary, RandomState, as_generator
-from outweigh.adversaries.inliers import INLIERS
 from outweigh.adversaries.means import (
     bounded_covariance,
     constant_bias,
     doubled_mean,
+    duplicates,
+    far_outliers,
     heavy_tailed,
     hidden_at_zero,
     linear_hiding,
     mimic,
+    multi_direction,
     subtractive,
     tail_flipping,
+    tight_cluster,
     wrong_support,
 )
-from outweigh.adversaries.placed import duplicates, far_outliers, multi_direction, tight_cluster
-from outweigh.adversaries.sample import Sample
+from outweigh.adversaries.sample import INLIERS, Sample
 from outweigh.adversaries.spikes import (
     dense_spike,
     spike_and_cluster,
@@ -37,14 +39,13 @@ from outweigh.adversaries.spikes import (
 )
 
 
-def _defined_in(*modules: ModuleType) -> Mapping[str, Adversary]:
-    """Return what `adversary` decorates in some modules, by name, in their order."""
-    found = {name: value for module in modules for name, value in vars(module).items()}
-    return MappingProxyType({name: f for name, f in found.items() if hasattr(f, "__wrapped__")})
+def _defined_in(module: ModuleType) -> Mapping[str, Adversary]:
+    """Return what `adversary` decorates in a module, by name, in its order."""
+    return {name: value for name, value in vars(module).items() if hasattr(value, "__wrapped__")}
 
 
-MEAN_ADVERSARIES = _defined_in(means, placed)
-SPIKE_ADVERSARIES = _defined_in(spikes)
+MEAN_ADVERSARIES = MappingProxyType(_defined_in(means))
+SPIKE_ADVERSARIES = MappingProxyType(_defined_in(spikes))
 ADVERSARIES: Mapping[str, Adversary] = MappingProxyType({**MEAN_ADVERSARIES, **SPIKE_ADVERSARIES})
 
 

@@ -1,15 +1,19 @@
-"""What an adversary hands over: the contaminated data and the truth behind it."""
+"""A sample with its truth, and what adversaries make one of: clean rows and random choices."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
+from numpy.random import Generator
+from numpy.typing import NDArray
 
 from outweigh.protocols import Array, Indices
 
-BoolArray = npt.NDArray[np.bool_]
+BoolArray = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,3 +53,121 @@ class Sample:
     def support(self) -> Indices:
         """Indices of the features on which the truth is not zero, ascending."""
         return np.flatnonzero(np.atleast_2d(self.truth).any(axis=0))
+
+
+# Noise of mean zero and variance one, with the kurtosis of each. Student's law of 3 degrees of
+# freedom has no fourth moment; mean and median of the exponential law differ.
+INLIERS: Mapping[str, Callable[[Generator, tuple[int, int]], Array]] = MappingProxyType(
+    {
+        "gaussian": lambda rng, shape: rng.standard_normal(shape),  # 3
+        "laplace": lambda rng, shape: rng.laplace(scale=np.sqrt(0.5), size=shape),  # 6
+        "uniform": lambda rng, shape: rng.uniform(-np.sqrt(3.0), np.sqrt(3.0), shape),  # 1.8
+        "rademacher": lambda rng, shape: 2.0 * rng.integers(0, 2, shape).astype(float) - 1.0,  # 1
+        "exponential": lambda rng, shape: rng.standard_exponential(shape) - 1.0,  # 9
+        "t5": lambda rng, shape: rng.standard_t(5.0, shape) * float(np.sqrt(3.0 / 5.0)),  # 9
+        "t3": lambda rng, shape: rng.standard_t(3.0, shape) * float(np.sqrt(1.0 / 3.0)),
+    }
+)
+
+
+class Shape(NamedTuple):
+    """The sizes of a sample, and the noise of the rows that the adversary does not touch.
+
+    The first two are the shape of the data, ``shape[:2]``; the first four are the arguments that
+    every adversary takes, in their order, ``shape[:4]``.
+
+    Examples
+    --------
+    >>> Shape(100, 20, 5, 0.1).n_outliers
+    10
+    """
+
+    n_samples: int
+    n_features: int
+    n_nonzero: int
+    contamination: float
+    inliers: str = "gaussian"
+
+    @property
+    def n_outliers(self) -> int:
+        """The rows that the adversary may touch, fewer than half of them."""
+        return min(round(self.contamination * self.n_samples), (self.n_samples - 1) // 2)
+
+    def noise(
+        self, rng: Generator, n_rows: int | None = None, n_features: int | None = None
+    ) -> Array:
+        """Draw noise for so many rows and features, by default those of the sample."""
+        sizes = self.n_samples if n_rows is None else n_rows, n_features or self.n_features
+        return INLIERS[self.inliers](rng, sizes)
+
+
+class CleanSample(NamedTuple):
+    """Clean samples around a mean, and the rows of them that are to stay."""
+
+    mean: Array
+    X: Array
+    kept: BoolArray
+
+    def shift_outliers(self, shift: Array) -> Sample:
+        """Add ``shift``, one row for all or one row each, to the rows that do not stay."""
+        self.X[~self.kept] += shift
+        return Sample(self.X, self.kept, self.mean)
+
+    def replace_outliers(self, outliers: Array) -> Sample:
+        """Put ``outliers`` in the place of the rows that do not stay."""
+        self.X[~self.kept] = outliers
+        return Sample(self.X, self.kept, self.mean)
+
+
+def draw_clean(rng: Generator, shape: Shape) -> CleanSample:
+    """Draw a sparse mean and clean samples around it, and choose the rows to spoil."""
+    mean = sparse_mean(rng, shape)
+    X = shape.noise(rng)
+    X += mean
+    return CleanSample(mean, X, choose_rows(rng, shape))
+
+
+def sparse_mean(rng: Generator, shape: Shape, avoid: Indices | None = None) -> Array:
+    """Draw a mean of random signs and sizes uniform between 0.5 and 2 on its support."""
+    mean = np.zeros(shape.n_features)
+    support = choose_support(rng, shape.n_features, shape.n_nonzero, avoid)
+    mean[support] = random_signs(rng, support.size) * rng.uniform(0.5, 2.0, support.size)
+    return mean
+
+
+def sparse_shift(rng: Generator, shape: Shape, size: float) -> Array:
+    """Draw a vector of random signs and one size on a random support."""
+    shift = np.zeros(shape.n_features)
+    support = choose_support(rng, shape.n_features, shape.n_nonzero)
+    shift[support] = size * random_signs(rng, support.size)
+    return shift
+
+
+def uniform_ball(rng: Generator, n_rows: int, n_features: int, radius: float) -> Array:
+    """Draw points uniform in a ball about zero."""
+    ball = rng.standard_normal((n_rows, n_features))
+    ball /= np.linalg.norm(ball, axis=1, keepdims=True)
+    ball *= radius * rng.random((n_rows, 1)) ** (1.0 / n_features)
+    return ball
+
+
+def choose_rows(rng: Generator, shape: Shape) -> BoolArray:
+    """Choose the rows that the adversary replaces; True marks the ones it leaves alone."""
+    inliers = np.ones(shape.n_samples, dtype=np.bool_)
+    inliers[rng.choice(shape.n_samples, shape.n_outliers, replace=False)] = False
+    return inliers
+
+
+def choose_support(
+    rng: Generator, n_features: int, size: int, avoid: Indices | None = None
+) -> Indices:
+    """Choose ``size`` features at random, those of ``avoid`` only when no others are left."""
+    order = rng.permutation(n_features)
+    if avoid is not None:
+        order = order[np.argsort(np.isin(order, avoid), kind="stable")]
+    return order[:size]
+
+
+def random_signs(rng: Generator, size: int) -> Array:
+    """Draw ``size`` signs, -1.0 or +1.0 with equal chance."""
+    return 2.0 * rng.integers(0, 2, size).astype(np.float64) - 1.0

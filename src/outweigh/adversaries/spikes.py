@@ -13,17 +13,16 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.random import Generator
 
-from outweigh.adversaries.arguments import (
+from outweigh.adversaries.arguments import adversary
+from outweigh.adversaries.sample import (
+    BoolArray,
+    Sample,
     Shape,
-    adversary,
-    check_between,
-    check_count,
     choose_rows,
     choose_support,
     random_signs,
+    uniform_ball,
 )
-from outweigh.adversaries.clean import uniform_ball
-from outweigh.adversaries.sample import BoolArray, Sample
 from outweigh.protocols import Array
 
 
@@ -69,13 +68,6 @@ def spiked_mixture(
     >>> sample.truth.shape, sample.spikes.tolist(), sample.support.size
     ((2, 40), [1.0, 1.0], 8)
     """
-    n_components = check_count("n_components", n_components)
-    n_outlier_spikes = check_count("n_outlier_spikes", n_outlier_spikes)
-    heights = _spikes(spike, n_components)
-    outlier_height = check_between("outlier_spike", outlier_spike)
-    _check_choice("outlier_norm", outlier_norm, ("ones", "unit"))
-    _check_choice("signs", signs, ("positive", "random"))
-
     components = _flat_components(rng, shape.n_features, shape.n_nonzero, n_components, overlapping)
     if signs == "random":
         components *= random_signs(rng, shape.n_features)
@@ -88,8 +80,8 @@ def spiked_mixture(
     if outlier_norm == "unit":
         wrong /= np.sqrt(shape.n_nonzero)
 
-    sample = _draw_spiked(rng, shape, components, heights)
-    _add_spikes(rng, shape, sample.X, ~sample.inliers, np.sqrt(outlier_height) * wrong)
+    sample = _draw_spiked(rng, shape, components, spike)
+    _add_spikes(rng, shape, sample.X, ~sample.inliers, np.sqrt(outlier_spike) * wrong)
     return sample
 
 
@@ -136,14 +128,12 @@ def spike_and_cluster(
     >>> bool(np.ptp(sample.X[~sample.inliers], axis=0).max() <= 0.2)
     True
     """
-    heights = _spikes(spike, 1)
-    distance, radius = check_between("distance", distance), check_between("radius", radius)
     components = _flat_components(rng, shape.n_features, shape.n_nonzero, 1, overlapping=False)
     centre = np.zeros(shape.n_features)
     away = choose_support(rng, shape.n_features, shape.n_nonzero, np.flatnonzero(components[0]))
     centre[away] = distance / np.sqrt(shape.n_nonzero)
 
-    sample = _draw_spiked(rng, shape, components, heights)
+    sample = _draw_spiked(rng, shape, components, spike)
     ball = uniform_ball(rng, shape.n_outliers, shape.n_features, radius)
     sample.X[~sample.inliers] = centre + ball
     return sample
@@ -176,9 +166,7 @@ def dense_spike(
     >>> round(float(np.linalg.norm(sample.truth)), 12)
     1.0
     """
-    heights = _spikes(spike, 1)
-    outlier_height = check_between("outlier_spike", outlier_spike)
-    width = min(check_count("outlier_nonzero", outlier_nonzero), shape.n_features)
+    width = min(outlier_nonzero, shape.n_features)
     component = np.zeros((1, shape.n_features))
     support = choose_support(rng, shape.n_features, shape.n_nonzero)
     component[0, support] = rng.standard_normal(shape.n_nonzero)
@@ -186,13 +174,21 @@ def dense_spike(
     wrong = np.zeros((1, shape.n_features))
     wrong[0, choose_support(rng, shape.n_features, width, support)] = 1.0 / np.sqrt(width)
 
-    sample = _draw_spiked(rng, shape, component, heights)
-    _add_spikes(rng, shape, sample.X, ~sample.inliers, np.sqrt(outlier_height) * wrong)
+    sample = _draw_spiked(rng, shape, component, spike)
+    _add_spikes(rng, shape, sample.X, ~sample.inliers, np.sqrt(outlier_spike) * wrong)
     return sample
 
 
-def _draw_spiked(rng: Generator, shape: Shape, components: Array, heights: Array) -> Sample:
+def _draw_spiked(
+    rng: Generator, shape: Shape, components: Array, spike: float | Sequence[float]
+) -> Sample:
     """Draw noise, choose the rows that stay genuine, and give those the spikes of the truth."""
+    heights = np.atleast_1d(np.asarray(spike, dtype=np.float64))
+    if heights.shape not in ((1,), (len(components),)) or not np.all(
+        (heights > 0.0) & np.isfinite(heights)
+    ):
+        raise ValueError(f"spike must be positive, one for all or for each component; got {spike}")
+    heights = np.resize(heights, len(components))
     X = shape.noise(rng)
     kept = choose_rows(rng, shape)
     _add_spikes(rng, shape, X, kept, np.sqrt(heights)[:, None] * components)
@@ -219,10 +215,8 @@ def _flat_components(
     stride = n_nonzero - shared
     needed = stride * (n_components - 1) + n_nonzero
     if needed > n_features:
-        raise ValueError(
-            f"n_components={n_components} with n_nonzero={n_nonzero} needs {needed} features, "
-            f"got n_features={n_features}; lower n_components or n_nonzero"
-        )
+        asked = f"n_components={n_components} with n_nonzero={n_nonzero}"
+        raise ValueError(f"{asked} needs {needed} features, got n_features={n_features}")
     order = rng.permutation(n_features)
     components = np.zeros((n_components, n_features))
     for j, row in enumerate(components):
@@ -231,22 +225,3 @@ def _flat_components(
         if j > 0:
             row[window[:shared:2]] *= -1.0
     return components
-
-
-def _spikes(spike: float | Sequence[float], n_components: int) -> Array:
-    heights = np.atleast_1d(np.asarray(spike, dtype=np.float64))
-    if heights.size == 1:
-        heights = np.repeat(heights, n_components)
-    if heights.shape != (n_components,):
-        raise ValueError(
-            f"spike must be one number or one for each of n_components={n_components}, "
-            f"got {heights.size} numbers"
-        )
-    if not (np.all(heights > 0) and np.all(np.isfinite(heights))):
-        raise ValueError(f"spike must be positive and finite, got {spike!r}")
-    return heights
-
-
-def _check_choice(name: str, value: str, choices: Sequence[str]) -> None:
-    if value not in choices:
-        raise ValueError(f"{name} must be one of {', '.join(choices)}; got {value!r}")

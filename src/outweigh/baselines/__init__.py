@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from outweigh.baselines.base import ComponentsBaseline, MeanBaseline
-from outweigh.baselines.directions import SphericalPCA, TylerPCA
 from outweigh.baselines.filters import FilterMean, FilterSparseMean
 from outweigh.baselines.means import (
     CoordinatewiseMedian,
@@ -22,14 +21,20 @@ from outweigh.baselines.means import (
     OracleMean,
     TrimmedMean,
 )
-from outweigh.baselines.pca import EmpiricalPCA, EmpiricalSparsePCA, OraclePCA
+from outweigh.baselines.pca import (
+    EmpiricalPCA,
+    EmpiricalSparsePCA,
+    OraclePCA,
+    SphericalPCA,
+    TylerPCA,
+)
 from outweigh.baselines.pca_filters import FilterPCA, FilterSparsePCA
 from outweigh.baselines.pruning import AgnosticMean, MinCovDetMean, NaivePruning, RansacMean
-from outweigh.baselines.sdp import SdpMean
 from outweigh.baselines.weights import (
     GradientDescentMean,
     MultiplicativeWeightsMean,
     QuantumEntropyMean,
+    SdpMean,
 )
 
 MEAN_BASELINES: Mapping[str, type[MeanBaseline]] = MappingProxyType(MeanBaseline.named)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
+from numbers import Real
 from typing import Any, ClassVar, Self, dataclass_transform
 
 import numpy as np
@@ -13,8 +12,9 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array, validate_data
 
-from outweigh.adversaries.arguments import check_between, check_count, check_share
+from outweigh.adversaries.arguments import RANDOM_STATE
 from outweigh.adversaries.sample import BoolArray
+from outweigh.constraints import COUNT, POSITIVE, SHARE, Number
 from outweigh.estimators.parameters import documented
 from outweigh.norms.entrywise import hard_threshold, top_k_indices
 from outweigh.protocols import Array
@@ -22,19 +22,7 @@ from outweigh.protocols import Array
 # Squares of larger values overflow when they are summed.
 _LARGEST = 1e140
 
-# A parameter means the same in every baseline that has it, so that its name says what it may be.
-_CHECKS: dict[str, Callable[[str, Any], object]] = {
-    "contamination": check_share,
-    "failure_probability": partial(check_between, high=1.0),
-    "false_discovery_rate": partial(check_between, high=1.0),
-    "max_iter": check_count,
-    "n_components": check_count,
-    "n_nonzero": check_count,
-    "n_trials": check_count,
-    "sharpness": check_between,
-    "spike": check_between,
-    "step_size": partial(check_between, high=2.0),
-}
+_PROBABILITY = Number(Real, 0.0, 1.0, closed="neither")
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,6 +82,20 @@ class Baseline(BaseEstimator):
     named: ClassVar[dict[str, type[Any]]]
     # How many rows of X are needed at least.
     _min_samples: ClassVar[int] = 1
+    # A parameter means the same in every baseline that has it.
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "contamination": SHARE,
+        "failure_probability": [_PROBABILITY],
+        "false_discovery_rate": [_PROBABILITY],
+        "max_iter": [COUNT],
+        "n_components": [COUNT],
+        "n_nonzero": [COUNT, None],
+        "n_trials": [COUNT],
+        "random_state": [*RANDOM_STATE, "random_state"],
+        "sharpness": [POSITIVE],
+        "spike": [POSITIVE],
+        "step_size": [Number(Real, 0.0, 2.0, closed="neither")],
+    }
 
     def __init_subclass__(cls, name: str = "") -> None:
         super().__init_subclass__()
@@ -120,10 +122,7 @@ class Baseline(BaseEstimator):
         """Return what ``_find`` finds, or say that X is too small for so many components."""
         n_components, most = self.get_params().get("n_components", 1), min(X.shape)
         if n_components > most:
-            raise ValueError(
-                f"n_components must be between 1 and min(n_samples, n_features)={most}, "
-                f"got {n_components}"
-            )
+            raise ValueError(f"n_components={n_components} is more than min(X.shape)={most}")
         return self._find(X, n_nonzero)
 
     def _find(self, X: Array, n_nonzero: int) -> Found:
@@ -136,6 +135,7 @@ class Baseline(BaseEstimator):
 
     def _check(self, X: ArrayLike) -> tuple[Array, int]:
         """Return the rows as finite float64 and how many entries to keep, or say what is wrong."""
+        self._validate_params()
         samples: Array = check_array(
             X,
             dtype=np.float64,
@@ -145,24 +145,13 @@ class Baseline(BaseEstimator):
         )
         largest = float(np.abs(samples).max())
         if largest > _LARGEST:
-            raise ValueError(
-                f"X has values as large as {largest:.3g}, whose squares overflow; "
-                f"divide X by a constant first"
-            )
+            raise ValueError(f"X has values as large as {largest:.3g}; divide it by a constant")
         n_features = samples.shape[1]
-        for name, value in self.get_params(deep=False).items():
-            # Only n_nonzero may be None, which stands for all features.
-            if name in _CHECKS and not (name == "n_nonzero" and value is None):
-                _CHECKS[name](name, value)
         if self.n_nonzero is None:
             return samples, n_features
         if self.n_nonzero > n_features:
-            warnings.warn(
-                f"n_nonzero={self.n_nonzero} is more than the {n_features} features of X; "
-                f"all are kept",
-                UserWarning,
-                stacklevel=3,
-            )
+            all_kept = f"n_nonzero={self.n_nonzero} is more than the {n_features} features of X"
+            warnings.warn(f"{all_kept}; all are kept", stacklevel=3)
         return samples, min(int(self.n_nonzero), n_features)
 
     def _publish(self, X: ArrayLike, n_nonzero: int, found: Found) -> Self:
@@ -263,10 +252,8 @@ def check_mask(inliers: ArrayLike, n_samples: int) -> BoolArray:
     """Return ``inliers`` as a boolean mask of the rows with at least one True, or say so."""
     mask = np.asarray(inliers)
     if mask.dtype != np.bool_ or mask.shape != (n_samples,):
-        raise ValueError(
-            f"inliers must be a boolean array of shape ({n_samples},), one entry for each row "
-            f"of X; got dtype {mask.dtype} and shape {mask.shape}"
-        )
+        got = f"{mask.dtype} of shape {mask.shape}"
+        raise ValueError(f"inliers must be boolean, one for each of {n_samples} rows; got {got}")
     if not mask.any():
         raise ValueError("inliers must mark at least one row as True, got none")
     return mask

@@ -8,9 +8,8 @@ import scipy.sparse.linalg
 import scipy.special
 
 from outweigh.baselines.base import CentredMean, Found
-from outweigh.baselines.leading_directions import top_eigenpair
 from outweigh.baselines.pruning import naive_prune
-from outweigh.baselines.surviving_rows import SurvivingRows
+from outweigh.baselines.surviving_rows import SurvivingRows, top_eigenpair
 from outweigh.norms.entrywise import top_k_indices
 from outweigh.protocols import Array, Indices
 

@@ -6,9 +6,8 @@ import numpy as np
 import scipy.special
 
 from outweigh.baselines.base import ComponentsBaseline, Found
-from outweigh.baselines.leading_directions import top_eigenpair
 from outweigh.baselines.pruning import naive_prune
-from outweigh.baselines.surviving_rows import SurvivingRows
+from outweigh.baselines.surviving_rows import SurvivingRows, top_eigenpair
 from outweigh.norms.entrywise import hard_threshold, top_k_indices
 from outweigh.protocols import Array, Indices
 

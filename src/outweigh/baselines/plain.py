@@ -5,51 +5,30 @@ Both assume unit noise and a known contamination, and a step costs a covariance,
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass, replace
-from typing import Self
-
-import numpy as np
-from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator
-
-from outweigh.fit.result import Fit
-from outweigh.fit.task import Settings, Task
-from outweigh.norms.entrywise import hard_threshold
-from outweigh.research.algorithms import fit_paper
-from outweigh.samples import ArrayRows
+from outweigh.baselines.base import ComponentsBaseline, Found
+from outweigh.baselines.weights import WeightDescent, descended
+from outweigh.fit.readers import DenseReader, SparseReader
+from outweigh.objectives import MomentObjective, mean, pca, sparse_mean, sparse_pca
+from outweigh.optimise.steps import Backtracking
+from outweigh.protocols import Array, StepRule
+from outweigh.samples import DenseSamples
+from outweigh.samples.matrices import as_array
 
 
-@dataclass(eq=False, repr=False)
-class _PaperDescent(BaseEstimator):
-    """What both have in common: their parameters, and the descent."""
-
-    n_nonzero: int | None
-    _: KW_ONLY
-    contamination: float
-    solver: str = "backtracking"
-    max_iter: int = 200
-
-    def _descended(self, rows: np.ndarray, task: Task) -> Fit:
-        if self.n_nonzero is not None:
-            task = replace(task, n_nonzero=(self.n_nonzero,))
-        settings = Settings(self.contamination, None, None, "paper", self.max_iter)
-        ones = np.ones(len(rows))
-        found = fit_paper(ArrayRows(rows), ones, task, settings, steps=self.solver)
-        self.n_iter_: int = len(found.found.trace)
-        return found
-
-
-class SparseGradientDescent(_PaperDescent):
+class SparseGradientDescent(WeightDescent):
     """Algorithm 1 as the paper states it: a stationary point on all features, then the k largest.
+
+    Steps are halved, as in the authors' program: that of the convergence theorem, which
+    ``solver="paper"`` of the estimators takes, is too short to be practical.
 
     Parameters
     ----------
-    n_nonzero : int or None
+    n_nonzero : int or None, default=None
         None is for the dense form of Appendix D.
-    contamination : float
-    solver : {"backtracking", "constant"}, default="backtracking"
-        "constant" is the step of the convergence theorem, too short to be practical.
+    contamination : float, default=0.1
     max_iter : int, default=200
+    tol : float, default=1e-3
+        As in `outweigh.optimise.Backtracking`.
 
     Attributes
     ----------
@@ -69,26 +48,26 @@ class SparseGradientDescent(_PaperDescent):
     (30,)
     """
 
-    def fit(self, X: ArrayLike, y: object = None) -> Self:
-        """Estimate the mean of X."""
-        rows = np.asarray(X, dtype=np.float64)
-        mean = np.asarray(self._descended(rows, Task()).weights @ rows)
-        kept = mean if self.n_nonzero is None else hard_threshold(mean, self.n_nonzero)
-        self.location_: np.ndarray = kept
-        return self
+    max_iter: int = 200
+    tol: float = 1e-3
+
+    def _objective(self, samples: DenseSamples, n_nonzero: int) -> MomentObjective:
+        return mean(samples) if self.n_nonzero is None else sparse_mean(samples, n_nonzero)
+
+    def _rule(self) -> StepRule:
+        return Backtracking(self.tol)
 
 
-class SparseComponentsDescent(_PaperDescent):
+class SparseComponentsDescent(ComponentsBaseline):
     """Algorithm 2 as the paper states it: a stationary point, then the component read off there.
 
     Second moments are about zero.
 
     Parameters
     ----------
-    n_nonzero : int or None
+    n_nonzero : int or None, default=None
         None is for the dense form of Appendix E.
-    contamination : float
-    solver : {"backtracking", "constant"}, default="backtracking"
+    contamination : float, default=0.1
     max_iter : int, default=200
 
     Attributes
@@ -108,9 +87,15 @@ class SparseComponentsDescent(_PaperDescent):
     (1, 30)
     """
 
-    def fit(self, X: ArrayLike, y: object = None) -> Self:
-        """Estimate the leading component of X."""
-        rows = np.asarray(X, dtype=np.float64)
-        found = self._descended(rows, Task(1, centred=False))
-        self.components_: np.ndarray = found.components.T
-        return self
+    n_nonzero: int | None = None
+    contamination: float = 0.1
+    max_iter: int = 200
+
+    def _find(self, X: Array, n_nonzero: int) -> Found:
+        samples = DenseSamples(X)
+        objective, reader = sparse_pca(samples, n_nonzero), SparseReader((n_nonzero,)).plain
+        if self.n_nonzero is None:
+            objective, reader = pca(samples), DenseReader(1).plain
+        found = descended(objective, self.contamination, Backtracking(), self.max_iter)
+        component = reader(as_array(objective.moment(found.weights)))
+        return Found(component.T, weights=found.weights, n_iter=found.n_iter)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import scipy.linalg
 from scipy.stats import false_discovery_control
 
 from outweigh.adversaries.sample import BoolArray
@@ -118,3 +119,17 @@ def reject_by_false_discovery_rate(tail: Array, rate: float) -> BoolArray:
     # Bounds on a probability above one say as little as one.
     rejected = false_discovery_control(np.clip(tail, 0.0, 1.0)) <= rate
     return np.asarray(rejected & (rejected.mean() <= 0.6))
+
+
+def top_eigenpair(matrix: Array) -> tuple[float, Array]:
+    """Return the largest eigenvalue of a symmetric matrix and its unit eigenvector.
+
+    Examples
+    --------
+    >>> value, vector = top_eigenpair(np.diag([1.0, 3.0]))
+    >>> value, abs(vector)
+    (3.0, array([0., 1.]))
+    """
+    last = len(matrix) - 1
+    values, vectors = scipy.linalg.eigh(matrix, subset_by_index=(last, last))
+    return float(values[0]), np.asarray(vectors[:, 0], dtype=np.float64)

@@ -6,6 +6,7 @@ import argparse
 import codecs
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from outweigh.files.reading import MAX_GIGABYTES
@@ -179,12 +180,10 @@ def build_parser() -> argparse.ArgumentParser:
     fit.add_argument("kind", choices=_KINDS, metavar=f"{{{','.join(_KINDS)}}}", help=what)
     _add_reading(fit, _COLUMNS)
     group = fit.add_argument_group("the estimate")
-    count = _whole(1, "auto")
-    share = {"type": _share, "default": "auto"}
-    components = {"type": count, "dest": "n_components"}
-    _add(group, _ESTIMATE, contamination=share, n_nonzero=count, components=components)
+    components = {"type": _value, "dest": "n_components"}
+    _add(group, _ESTIMATE, contamination=_value, n_nonzero=_value, components=components)
     _add(group.add_mutually_exclusive_group(), _COVARIANCE)
-    _add(group, _SUBSAMPLE, subsample=_whole(2, "all"))
+    _add(group, _SUBSAMPLE, subsample=_value)
     group = fit.add_argument_group("output")
     _add(group, _RESULTS)
     _add(group, _OUTPUT)
@@ -197,19 +196,12 @@ def build_parser() -> argparse.ArgumentParser:
     _add(group, _OUTPUT)
 
     what = "see it at work on made and on real data, beside other methods"
-    seed = {"type": _whole(0), "default": 0}
-    _add(
-        command("demo", "demo", what, _DEMO), "--seed SEED  another sample (default: 0)", seed=seed
-    )
+    demo = command("demo", "demo", what, _DEMO)
+    _add(demo, "--seed SEED  another sample (default: 0)", seed={"type": _whole(0), "default": 0})
 
-    _add(
-        command("plan", "plan", "how many rows a robust mean needs", _PLAN),
-        _NEEDED,
-        features={"type": _whole(1), "required": True},
-        nonzero=_whole(1),
-        contamination={"type": float, "default": 0.1},
-        shift=float,
-    )
+    plan = command("plan", "plan", "how many rows a robust mean needs", _PLAN)
+    features, share = {"type": int, "required": True}, {"type": float, "default": 0.1}
+    _add(plan, _NEEDED, features=features, nonzero=int, contamination=share, shift=float)
 
     what = "run the experiments, store the results, draw the figures"
     reproduce = command("reproduce", "experiments", what, _REPRODUCE, _REPRODUCE_EPILOG)
@@ -288,29 +280,22 @@ def _read(
     return read
 
 
-def _whole(least: int, word: str | None = None) -> Callable[[str], int | str]:
-    """Return a reader of whole numbers of at least so much, or of one word."""
+def _whole(least: int) -> Callable[[str], Any]:
+    return _read(f"a whole number of at least {least}", int, least.__le__)
 
-    def parse(text: str) -> int | str:
-        if text == word:
-            return text
-        if not (text.isascii() and text.isdigit() and int(text) >= least):
-            raise ValueError
-        return int(text)
 
-    return _read(f"{f'{word} or ' if word else ''}a whole number of at least {least}", parse)
+def _value(text: str) -> int | float | str:
+    """Return a number where it is one: the estimators say what they take."""
+    for kind in (int, float):
+        with suppress(ValueError):
+            return kind(text)
+    return text
 
 
 def _names(text: str) -> list[str]:
     return [name.strip() for name in text.split(",") if name.strip()]
 
 
-_share = _read(
-    "auto or a share of the rows from 0 to below 0.5, such as 0.1 (when half of the rows may be "
-    "wrong, nothing tells which half)",
-    lambda text: text if text == "auto" else float(text),
-    lambda value: value == "auto" or 0.0 <= value < 0.5,
-)
 # Not nan: no file would be larger.
 _gigabytes = _read("a number above 0, such as 8", float, lambda value: value > 0.0)
 _delimiter = _read(

@@ -32,20 +32,8 @@ N_SAMPLES, N_FEATURES, N_NONZERO, CONTAMINATION = 2000, 300, 10, 0.1
 FIGURE, PAGE = "outweigh-demo.png", "outweigh-demo.html"
 N_DIAMETERS = 12
 OURS = "outweigh_auto"
-NAMES = (
-    "oracle",
-    OURS,
-    "filter_sparse",
-    "filter",
-    "multiplicative_weights",
-    "gradient_descent",
-    "median",
-    "trimmed_thresholding",
-    "geometric_median",
-    "ransac",
-    "naive_pruning",
-    "empirical",
-)
+_NOT_SHOWN = {"outweigh", "outweigh_paper", "sdp", "min_cov_det", "trimmed"}
+NAMES = [a.name for a in ALGORITHMS.values() if a.task == "mean" and a.name not in _NOT_SHOWN]
 
 _STORY = f"""\
 {N_SAMPLES} rows, {N_FEATURES} features. The true mean is nonzero on {N_NONZERO} of them, but a

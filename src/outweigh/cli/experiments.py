@@ -22,7 +22,7 @@ from outweigh.experiments.errors import ExperimentError
 from outweigh.experiments.figures import panel
 from outweigh.experiments.library import builtin_names, load, load_builtin
 from outweigh.experiments.runner import do_runs, missing_runs
-from outweigh.experiments.spec import Experiment, enumerate_runs
+from outweigh.experiments.spec import Experiment
 from outweigh.experiments.store import Store
 from outweigh.experiments.summary import Cell, Summary, defeats, summarise
 from outweigh.files.writing import write_file
@@ -36,7 +36,7 @@ def reproduce(arguments: argparse.Namespace) -> int:
     """Do the missing runs of some experiments, then draw and tabulate all of them."""
     experiments = _load(arguments.figures or builtin_names(), arguments.quick)
     store = Store(Path(arguments.out) / _RECORDS, version_of("outweigh"))
-    runs = enumerate_runs(experiments)
+    runs = [run for experiment in experiments for run in experiment.runs()]
     with store:
         waiting = missing_runs(runs, store, arguments.retry_failed)
         n_before = len(runs) - len(waiting)
@@ -45,21 +45,17 @@ def reproduce(arguments: argparse.Namespace) -> int:
             f"{store.path}"
         )
         try:
-            with progress_of_runs(waiting, n_before, sys.stderr) as update:
-                for record in do_runs(waiting, store, arguments.jobs or joblib.cpu_count()):
-                    update(record)
+            records = do_runs(waiting, store, arguments.jobs or joblib.cpu_count())
+            for _ in progress_of_runs(records, len(runs), n_before, sys.stderr):
+                pass
         except KeyboardInterrupt as interrupt:
             done = len(runs) - len(missing_runs(runs, store))
             # Of its own kind, which decides the exit code.
-            raise type(interrupt)(
-                f"interrupted: {done} of {len(runs)} runs are safe in {store.path}; "
-                f"the same command goes on from there"
-            ) from interrupt
+            said = f"interrupted: {done} of {len(runs)} runs are safe in {store.path}"
+            raise type(interrupt)(f"{said}; the same command goes on from there") from interrupt
         except TerminatedWorkerError as error:
-            raise ExperimentError(
-                "a worker process died, perhaps for want of memory; the same command with fewer "
-                "--jobs goes on from what is stored"
-            ) from error
+            said = "a worker process died, perhaps for want of memory; go on with fewer --jobs"
+            raise ExperimentError(said) from error
     summaries = [summarise(experiment, store) for experiment in experiments]
     return _publish(summaries, Path(arguments.out), arguments.report)
 
@@ -90,9 +86,7 @@ def _load(names: Sequence[str], quick: bool) -> list[Experiment]:
     for name in dict.fromkeys(names):
         experiment = load(name)
         if experiment.name in experiments:
-            raise ExperimentError(
-                f"{name}: name: another experiment is called {experiment.name!r} too; rename one"
-            )
+            raise ExperimentError(f"{name}: name: another experiment is {experiment.name!r} too")
         experiments[experiment.name] = experiment.quickly() if quick else experiment
     return list(experiments.values())
 
@@ -139,9 +133,9 @@ def _verdict(summary: Summary) -> str:
         text = f"  {experiment.parameter} = {x:<8g} {summary.ours} {mine.median:.3f}"
         if best is not None:
             text += f"   best rival {best.algorithm} {best.median:.3f}"
-        beaten = [defeat for defeat in lost if defeat.ours.x == x]
+        beaten = [rival.outside(ours) for ours, rival in lost if ours.x == x]
         if beaten:
-            where = "beyond" if any(defeat.outside for defeat in beaten) else "within"
+            where = "beyond" if any(beaten) else "within"
             text += f"   (better, {where} our quartiles)"
         lines.append(text)
     if summary.n_missing:

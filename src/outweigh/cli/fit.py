@@ -51,6 +51,8 @@ def fit(arguments: argparse.Namespace) -> int:
         raise DataError(f"--n-nonzero: has no meaning for {kind}; use {sparse}")
     if arguments.n_components is not None and not kind.endswith("pca"):
         raise DataError(f"--components: has no meaning for {kind}; it is for pca and sparse-pca")
+    # What it refuses is said before anything is read.
+    _estimator(arguments, "auto")._validate_params()
     asked = check_outputs(
         arguments, out=(".json", ".csv"), weights=(".csv",), report=(".html", ".htm"), save=()
     )
@@ -156,10 +158,7 @@ def _rows(arguments: argparse.Namespace, **options: Any) -> Table:
     # What --trusted and --covariance name is read as a whole.
     others = {vars(arguments).get(name) for name in ("trusted", "covariance")}
     if "max_gigabytes" in arguments and others <= {None, "none"}:
-        raise DataError(
-            "--max-gigabytes: has no meaning with --scheduler, which reads FILE in parts; leave "
-            "one of them out"
-        )
+        raise DataError("--max-gigabytes: has no meaning with --scheduler; leave out one of them")
     return open_table(arguments.file, **options)
 
 
@@ -227,7 +226,7 @@ def _estimator(arguments: argparse.Namespace, covariance: Array | str | None) ->
         for name, value in _options(arguments, _ESTIMATE).items()
         if value is not None
     }
-    return _ESTIMATORS[arguments.kind](covariance=covariance, **given)
+    return _ESTIMATORS.get(arguments.kind, RobustMean)(covariance=covariance, **given)
 
 
 def _covariance(arguments: argparse.Namespace, columns: list[str]) -> Array | str | None:
@@ -244,11 +243,6 @@ def _covariance(arguments: argparse.Namespace, columns: list[str]) -> Array | st
         from sklearn.covariance import LedoitWolf
 
         return np.asarray(LedoitWolf().fit(values).covariance_)
-    if len(values) != len(columns):
-        raise DataError(
-            f"{file}: needs one row and one column for each of the {len(columns)} columns used; "
-            f"got {len(values)} rows"
-        )
     return values
 
 

@@ -50,10 +50,8 @@ def check_outputs(arguments: argparse.Namespace, **endings: tuple[str, ...]) -> 
         try:
             check_target(path)
         except OSError as error:
-            raise DataError(
-                f"{option}: {name}: {error.strerror}; choose a file in a folder that you may "
-                "write to"
-            ) from error
+            said = f"{error.strerror}; choose a folder that you may write to"
+            raise DataError(f"{option}: {name}: {said}") from error
         if path.exists() and not arguments.force:
             raise DataError(f"{option}: {name}: exists already; --force overwrites it")
     return list(asked.values())

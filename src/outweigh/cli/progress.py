@@ -3,61 +3,45 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, TextIO
 
 from tqdm import tqdm
 
 from outweigh.estimators.base import heard_by
-from outweigh.experiments.spec import Run
+from outweigh.experiments.spec import Record
 
 # Its thread would only redraw what does not change, and does not survive a fork.
 tqdm.monitor_interval = 0
 
 
-@contextmanager
 def progress_of_runs(
-    runs: Sequence[Run], n_before: int, stream: TextIO
-) -> Iterator[Callable[[Mapping[str, Any]], None]]:
-    """Count runs that are done, and judge the time left by the size of the data of the others.
+    records: Iterable[Record], n_runs: int, n_before: int, stream: TextIO
+) -> Iterable[Record]:
+    """Hand records on, and count them.
 
     Parameters
     ----------
-    runs : sequence of Run
-        What is to be done.
-    n_before : int
-        Number of runs that were done before.
+    records : iterable of dict
+        Of runs, as they are done.
+    n_runs, n_before : int
+        Number of all runs, and of those that were done before.
     stream : text file
         A line on it is rewritten: at once on a terminal, elsewhere every ten seconds.
-
-    Yields
-    ------
-    callable
-        Takes the record of each run that is done.
     """
-    sizes = {run.key: run.size for run in runs}
-    n_all, n_failed = n_before + len(runs), 0
-    with tqdm(
-        desc=f"{n_before} of {n_all} runs",
-        total=sum(sizes.values()),
-        bar_format="{desc}, {elapsed} gone, about {remaining} left",
+    counted: Iterable[Record] = tqdm(
+        records,
+        total=n_runs,
+        initial=n_before,
+        bar_format="{n_fmt} of {total_fmt} runs, {elapsed} gone, about {remaining} left",
         smoothing=0.0,
         miniters=0,
         mininterval=0.1 if stream.isatty() else 10.0,
-        disable=not runs,
+        disable=n_before == n_runs,
         file=stream,
-    ) as bar:
-
-        def update(record: Mapping[str, Any]) -> None:
-            nonlocal n_failed
-            size = sizes.pop(record["key"])
-            n_failed += record["status"] == "failed"
-            failed = f", {n_failed} failed" if n_failed else ""
-            bar.set_description_str(f"{n_all - len(sizes)} of {n_all} runs{failed}", refresh=False)
-            bar.update(size)
-
-        yield update
+    )
+    return counted
 
 
 @contextmanager

@@ -42,7 +42,7 @@ from outweigh.fit.task import Settings, Task
 from outweigh.fit.tuning import TUNING, Tuning
 from outweigh.norms import KyFan, LargestEntries, RowwiseLargest
 from outweigh.objectives import MomentObjective
-from outweigh.optimise import CappedSimplex
+from outweigh.optimise.capped_simplex import CappedSimplex
 from outweigh.optimise.descent import Iterate
 from outweigh.protocols import Array, Indices, Samples, Status
 from outweigh.research.algorithms import fit_paper
@@ -157,20 +157,15 @@ class RobustEstimator(Parameters, JudgesRows, BaseEstimator):
         try:
             self._validate_params()
             if self.subsample is None and self.random_state is not None:
-                raise ValueError(
-                    "random_state has no effect with subsample=None, where nothing is drawn; leave "
-                    "one of them at its default"
-                )
+                raise ValueError("random_state has no effect with subsample=None; leave one out")
             rows, weight = self._validate_rows(X, sample_weight)
             self._n_rows = rows.shape[0]
             n_counted = rows.shape[0] if weight is None else int(np.count_nonzero(weight))
             if n_counted <= _FEW:
-                warnings.warn(
-                    f"X: only {n_counted} rows count; among so few nothing tells wrong rows from "
-                    "right ones, so do not rely on the answer",
-                    UserWarning,
-                    stacklevel=2,
+                few = (
+                    f"X: only {n_counted} rows count; so few do not tell wrong rows from right ones"
                 )
+                warnings.warn(few, stacklevel=2)
             if self.subsample is None or n_counted <= self.subsample:
                 self.subsample_, self._weights_of_sample, self._allowance = None, None, 0.0
                 self._fit_rows(rows, np.ones(rows.shape[0]) if weight is None else weight)
@@ -425,10 +420,7 @@ class RobustEstimator(Parameters, JudgesRows, BaseEstimator):
             rows = ArrayRows(filled(rows.array, self._medians))
         weight = self._weights_that_count(sample_weight, rows.shape[0])
         if weight is not None and np.count_nonzero(weight) < 2:
-            raise ValueError(
-                "fewer than two samples have a positive sample_weight and no missing values; a "
-                "robust estimate needs at least 2"
-            )
+            raise ValueError("fewer than two samples have a sample_weight and no missing values")
         return rows, weight
 
     def _weights_that_count(self, sample_weight: ArrayLike | None, n_rows: int) -> Array | None:
@@ -496,10 +488,7 @@ def _checked_scale(scale: object, n_features: int) -> str | Array | None:
         return scale
     values = np.asarray(scale, dtype=np.float64)
     if values.shape != (n_features,):
-        raise ValueError(
-            f"scale must hold one number per feature, shape ({n_features},); got shape "
-            f"{values.shape}"
-        )
+        raise ValueError(f"scale must be of shape ({n_features},); got shape {values.shape}")
     if not np.all((values > 0) & np.isfinite(values)):
         raise ValueError("scale must be positive and finite; replace its other entries")
     return values
@@ -531,12 +520,8 @@ def _offset(scores: Array, sample_weight: Array, share: float, limit: float) -> 
 def clipped(n_nonzero: int, n_features: int) -> int:
     """Return a number of entries, at most all of them; warn where that is fewer."""
     if n_nonzero > n_features:
-        warnings.warn(
-            f"n_nonzero={n_nonzero} is larger than the number of features {n_features}; "
-            f"{n_features} is used",
-            UserWarning,
-            stacklevel=5,
-        )
+        used = f"n_nonzero={n_nonzero} is larger than the number of features; {n_features} is used"
+        warnings.warn(used, stacklevel=5)
     return min(int(n_nonzero), n_features)
 
 
@@ -560,9 +545,5 @@ def _warn_constant(
     constant = np.setdiff1d(np.arange(n_features), varying)
     some = constant[:5] if names is None else names[constant[:5]]
     shown = ", ".join(map(str, some)) + (", ..." if constant.size > 5 else "")
-    warnings.warn(
-        f"{constant.size} of {n_features} features are constant (columns {shown}); they are "
-        "left out of the descent and their location is the constant",
-        UserWarning,
-        stacklevel=4,
-    )
+    counted = f"{constant.size} of {n_features} features are constant (columns {shown})"
+    warnings.warn(f"{counted}; they are left out, and their location is that", stacklevel=4)

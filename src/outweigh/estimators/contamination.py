@@ -86,10 +86,8 @@ class ContaminationSearch(JudgesRows, MetaEstimatorMixin, BaseEstimator):
         """
         self._validate_params()
         if not isinstance(self.estimator, RobustEstimator):
-            raise TypeError(
-                "estimator must be one of this library, such as RobustSparseMean(); got "
-                f"{type(self.estimator).__name__}"
-            )
+            got = type(self.estimator).__name__
+            raise TypeError(f"estimator must be one of this library, as RobustMean(); got {got}")
         trials: list[tuple[float, float, bool]] = []
 
         def fitted(contamination: float | str) -> RobustEstimator:
@@ -128,12 +126,8 @@ class ContaminationSearch(JudgesRows, MetaEstimatorMixin, BaseEstimator):
             high = middle
             best = best if best.certificate_.clean else found
         if not feasible:
-            warnings.warn(
-                f"no contamination up to upper={self.upper} brings the data to the level of clean "
-                "data; see certificate_ of estimator_ for the reason",
-                UserWarning,
-                stacklevel=2,
-            )
+            none = f"no contamination up to upper={self.upper} reaches the level of clean data"
+            warnings.warn(f"{none}; see certificate_ of estimator_", stacklevel=2)
         self.contamination_ = high
         self.estimator_ = best
         self.offset_ = best.offset_

@@ -35,10 +35,7 @@ def rows_to_fit(estimator: BaseEstimator, X: Any) -> Rows:
     """
     in_memory = not (is_dask(X) or is_on_disk(X) or sp.issparse(X))
     if get_tags(estimator).input_tags.allow_nan and not in_memory:
-        raise ValueError(
-            "missing: only dense rows in memory may have missing values; leave it at None for "
-            "sparse rows, data on disk or of Dask, and fill them in before"
-        )
+        raise ValueError("missing: must be None for sparse rows, data on disk and of Dask")
     return _checked_rows(estimator, X, 2, reset=True)
 
 
@@ -306,10 +303,7 @@ def _is_finite(cell: Any) -> bool:
 def _refuse_masked(values: Any, name: str) -> None:
     """Refuse arrays with masked entries: what stands below a mask is not data."""
     if np.ma.is_masked(values):
-        raise ValueError(
-            f"{name} holds masked values, which are missing values; fill them in, or leave out "
-            "their rows"
-        )
+        raise ValueError(f"{name} holds masked values, which are missing values; fill them in")
 
 
 def _refuse_sparse_oddities(X: Any) -> None:

@@ -9,9 +9,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils._param_validation import HasMethods, Interval, Options, StrOptions
 
-from outweigh.optimise import SOLVERS
+from outweigh.constraints import AUTO, COUNT, POSITIVE, SHARE, HasMethods, Number, StrOptions
+from outweigh.optimise.steps import SOLVERS
 
 Class = TypeVar("Class", bound=type)
 
@@ -43,7 +43,7 @@ class Parameters:
         "polyak" steps toward the level of clean data, "backtracking" halves steps that fail,
         "mirror" is entropic mirror descent. "paper" is the algorithm of the paper and nothing
         else: its constant step on all features of X as it is, to the end of `max_iter`; it needs a
-        `contamination` and `scale=None`.
+        `contamination`, `scale=None` and `covariance=None`.
     max_iter : int, default=300
         Evaluations of the objective allowed in a search.
     subsample : int or None, default=1_000_000
@@ -79,50 +79,39 @@ class ComponentsParameters(Parameters):
     assume_centered: bool = False
 
 
-class _Zero(Options):
-    """The number zero, which False is not."""
-
-    def is_satisfied_by(self, val: object) -> bool:
-        return not isinstance(val, bool) and bool(super().is_satisfied_by(val))
-
-
-_AUTO = StrOptions({"auto"})
-_COUNT = Interval(Integral, 1, None, closed="left")
-_MINORITY = Interval(Real, 0.0, 0.5, closed="neither")
-
 COMMON: dict[str, Any] = {
-    "contamination": [_AUTO, _MINORITY, _Zero(Real, {0.0})],
+    "contamination": [AUTO, *SHARE],
     "scale": [StrOptions({"auto", "mad"}), "array-like", None],
-    "covariance": [_AUTO, "array-like", HasMethods(["fit"]), None],
+    "covariance": [AUTO, "array-like", HasMethods(["fit"]), None],
     "missing": [StrOptions({"drop", "median"}), None],
     "solver": [StrOptions({*SOLVERS, "paper"})],
-    "max_iter": [_COUNT],
+    "max_iter": [COUNT],
     # Among fewer rows than ten no outlier is ever looked for, unless the share is given.
-    "subsample": [Interval(Integral, 10, None, closed="left"), None],
+    "subsample": [Number(Integral, 10, None, closed="left"), None],
     "random_state": ["random_state"],
     "verbose": ["verbose"],
 }
 
-SPARSE_MEAN: dict[str, Any] = {**COMMON, "n_nonzero": [_AUTO, _COUNT]}
+SPARSE_MEAN: dict[str, Any] = {**COMMON, "n_nonzero": [AUTO, COUNT]}
 
 PCA: dict[str, Any] = {
     **COMMON,
-    "n_components": [_COUNT, Interval(Real, 0.0, 1.0, closed="neither"), _AUTO, None],
+    "n_components": [COUNT, Number(Real, 0.0, 1.0, closed="neither"), AUTO, None],
     "assume_centered": ["boolean"],
     "whiten": ["boolean"],
 }
 
 SPARSE_PCA: dict[str, Any] = {
     **COMMON,
-    "n_components": [_COUNT, _AUTO],
-    "n_nonzero": [_AUTO, _COUNT, "array-like"],
+    "n_components": [COUNT, AUTO],
+    "n_nonzero": [AUTO, COUNT, "array-like"],
     "assume_centered": ["boolean"],
 }
 
 SEARCH: dict[str, Any] = {
     "estimator": [HasMethods(["fit", "set_params"])],
-    "upper": [_MINORITY],
-    "tol": [Interval(Real, 0.0, None, closed="neither")],
+    "upper": SHARE[:1],
+    "tol": [POSITIVE],
 }
 
 _PAPER = """\

@@ -35,7 +35,22 @@ _ROWS_AT_A_TIME = 4096
 class ComponentsEstimator(
     ClassNamePrefixFeaturesOutMixin, TransformerMixin, ComponentsParameters, RobustEstimator
 ):
-    """The fit template and the methods of both."""
+    """The fit template and the methods of both.
+
+    Parameters
+    ----------
+    assume_centered : bool, default=False
+        Whether the clean rows have mean zero: M_w instead of S_w, and no mean is subtracted.
+
+    Attributes
+    ----------
+    mean_ : ndarray of shape (n_features,)
+        The weighted mean; zero with `assume_centered`.
+    score_cutoff_, orthogonal_cutoff_ : float
+        See `score_distances`, `orthogonal_distances`. Rows of the fit
+        beyond either are flagged. Within both are all others, and flagged rows that trusted ones
+        overlap: groups of outliers in white noise, rows beside the long tail of a skewed column.
+    """
 
     n_components: int | float | str | None
     components_: Array
@@ -100,21 +115,21 @@ class ComponentsEstimator(
     def _set_distances(self, found: Fit) -> None:
         """Set the distances of rows, with cut-offs beyond which `predict` flags them.
 
-        Rows that were judged by their distances keep those. Others are told by how they look beside
-        the components; cut-offs are then as far as trusted rows are.
+        Rows that were judged by their distances keep those, others are told by how they look beside
+        the components. Cut-offs are no less than trusted rows are far.
         """
-        noise = found.noise
+        noise, trusted = found.noise, found.scores >= self.offset_
+        least, unit = 1.0, 1.0
         if self._judged is not None:
-            self._distances = self._judged.distances
-            cutoffs = self._distances.cutoffs * -self.offset_ * [1.0, self._level]
+            samples = noise.rows.samples(self._judged.standardizer.apply, noise.samples.n_features)
+            self._distances, least, unit = self._judged.distances, -self.offset_, self._level
         else:
             samples = noise.rows.samples(partial(_in_units, self._units), self.n_features_in_)
             basis = orthonormal(self.components_.T)
-            centred, trusted = not self.assume_centered, found.scores >= self.offset_
-            self._distances = distances_for(samples, found.weights, basis, centred)
-            both = (self._distances.score(samples), self._distances.orthogonal(samples))
-            farthest = [distances[trusted].max(initial=0.0) for distances in both]
-            cutoffs = np.maximum(self._distances.cutoffs, farthest)
+            self._distances = distances_for(samples, found.weights, basis, not self.assume_centered)
+        both = (self._distances.score(samples), self._distances.orthogonal(samples))
+        farthest = [distances[trusted].max(initial=0.0) for distances in both]
+        cutoffs = np.maximum(least * self._distances.cutoffs, farthest) * [1.0, unit]
         self.score_cutoff_, self.orthogonal_cutoff_ = cutoffs.tolist()
 
     def _set_components(self, found: Fit) -> None:
@@ -407,8 +422,7 @@ class RobustPCA(ComponentsEstimator):
         with another scale only its correlations are used. "auto", the default, tests whether R
         could be the identity; where it could not, rows are weighed by the volume they span. None
         takes it to be the identity.
-    assume_centered : bool, default=False
-        Whether the clean rows have mean zero: M_w instead of S_w, and no mean is subtracted.
+    {{assume_centered}}
     whiten : bool, default=False
         Whether scores are divided by their deviations, as in scikit-learn.
     {{missing ... verbose}}
@@ -425,14 +439,10 @@ class RobustPCA(ComponentsEstimator):
         Roots of the variances times the effective number of rows less one.
     noise_variance_ : float
         Mean variance of the directions left, as in scikit-learn.
-    mean_ : ndarray of shape (n_features,)
-        The weighted mean; zero with `assume_centered`.
+    {{mean_}}
     {{weights_ ... subsample_}}
         After a fit on a sample everything else is of these rows alone.
-    score_cutoff_, orthogonal_cutoff_ : float
-        See `score_distances`, `orthogonal_distances`. Rows of the fit
-        beyond either are flagged. Within both are all others and, where the noise is white, rows of
-        a group of outliers that overlaps them.
+    {{score_cutoff_}}
     {{contamination_ ... feature_names_in_}}
 
     References
@@ -523,8 +533,7 @@ class RobustSparsePCA(ComponentsEstimator):
         As in `RobustPCA`; the support is chosen in scaled units.
     covariance : "auto", array of shape (n_features, n_features), fitted estimator or None
         As in `RobustPCA`; the components beyond it are sparse in the features themselves.
-    assume_centered : bool, default=False
-        Whether the clean rows have mean zero: M_w instead of S_w, and no mean is subtracted.
+    {{assume_centered}}
     {{missing ... verbose}}
 
     Attributes
@@ -540,14 +549,10 @@ class RobustSparsePCA(ComponentsEstimator):
     explained_variance_ratio_ : ndarray of shape (n_components,)
     noise_variance_ : float
         Mean variance of the directions left.
-    mean_ : ndarray of shape (n_features,)
-        The weighted mean; zero with `assume_centered`.
+    {{mean_}}
     {{weights_ ... subsample_}}
         After a fit on a sample everything else is of these rows alone.
-    score_cutoff_, orthogonal_cutoff_ : float
-        See `score_distances`, `orthogonal_distances`. Rows of the fit
-        beyond either are flagged. Within both are all others and, where the noise is white, rows of
-        a group of outliers that overlaps them.
+    {{score_cutoff_}}
     {{contamination_ ... feature_names_in_}}
 
     References

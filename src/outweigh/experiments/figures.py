@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from outweigh.displays.canvas import NEEDED_BY, image, styled
 from outweigh.experiments.algorithms import ALGORITHMS, BLACK, VERMILLION, YELLOW, Algorithm
-from outweigh.experiments.metrics import ERRORS
+from outweigh.experiments.measure import ERRORS
 from outweigh.experiments.spec import GUIDES
 from outweigh.experiments.summary import Summary
 from outweigh.libraries import library
@@ -46,13 +46,7 @@ _DIMENSIONS = {
 
 
 # For errors that span less than so much, the leading digits of the ticks.
-_LOG_TICKS = (
-    (4.0, (1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0)),
-    (15.0, (1.0, 1.5, 2.0, 3.0, 5.0, 7.0)),
-    (60.0, (1.0, 2.0, 5.0)),
-    (600.0, (1.0, 3.0)),
-    (float("inf"), (1.0,)),
-)
+_LOG_TICKS = {4.0: (1.0, 1.2, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0), 60.0: (1.0, 2.0, 5.0), np.inf: (1.0,)}
 
 
 def panel(summary: Summary) -> dict[str, bytes]:
@@ -107,6 +101,7 @@ def _draw_curve(axes: Any, summary: Summary, algorithm: Algorithm) -> None:
         return
     x, lower, median, upper = zip(*((c.x, c.lower, c.median, c.upper) for c in cells), strict=True)
     # The oracle is a thin line above all: whoever is level with it hides beneath it.
+    edges = {"x": algorithm.colour, YELLOW: BLACK}
     front = 5 if algorithm.needs_inliers else 4 if algorithm.ours else 3
     axes.fill_between(x, lower, upper, color=algorithm.colour, alpha=0.15, linewidth=0, zorder=2)
     axes.plot(
@@ -116,7 +111,8 @@ def _draw_curve(axes: Any, summary: Summary, algorithm: Algorithm) -> None:
         marker=algorithm.marker,
         linestyle=algorithm.line,
         linewidth=1.8 if algorithm.ours else 1.0,
-        markeredgecolor=_edge(algorithm),
+        # A light marker needs an edge, a cross is nothing else.
+        markeredgecolor=edges.get(algorithm.marker, edges.get(algorithm.colour, "white")),
         markeredgewidth=1.0 if algorithm.marker == "x" else 0.5,
         markersize=5.0 if algorithm.ours else 4.2,
         label=algorithm.label,
@@ -136,13 +132,6 @@ def _draw_guide(axes: Any, summary: Summary) -> None:
     )
 
 
-def _edge(algorithm: Algorithm) -> str:
-    """Choose the colour of the rim of a marker: dark around yellow, which is pale on white."""
-    if algorithm.colour == YELLOW:
-        return BLACK
-    return algorithm.colour if algorithm.marker == "x" else "white"
-
-
 def _scale(axes: Any, summary: Summary) -> None:
     """Set the scales; the ticks of the x axis stand at the values of the grid."""
     from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter
@@ -153,7 +142,7 @@ def _scale(axes: Any, summary: Summary) -> None:
     if smallest > 0:
         axes.set_yscale("log")
         span = max(cell.upper for cell in known) / smallest
-        subs = next(subs for limit, subs in _LOG_TICKS if span < limit)
+        subs = next(subs for limit, subs in _LOG_TICKS.items() if span < limit)
         axes.yaxis.set_major_locator(LogLocator(subs=subs))
         axes.yaxis.set_minor_formatter(NullFormatter())
     if summary.experiment.log_x:

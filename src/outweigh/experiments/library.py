@@ -31,22 +31,41 @@ A file looks like this; everything under ``quick``, and all that has a default, 
 
 from __future__ import annotations
 
+import re
 import tomllib
-from collections.abc import Callable
+from collections.abc import Iterable
+from dataclasses import replace
 from importlib import resources
+from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
 
 from outweigh.adversaries import ADVERSARIES, MEAN_ADVERSARIES, options_of
+from outweigh.constraints import COUNT, SHARE, Number, StrOptions, check
 from outweigh.experiments.algorithms import ALGORITHMS
 from outweigh.experiments.errors import ExperimentError, unknown
-from outweigh.experiments.fields import Fields
 from outweigh.experiments.spec import DIMENSIONS, GUIDES, Experiment, Point
+
+_SPECS = resources.files("outweigh.experiments").joinpath("specs")
 
 _KEYS = ("name", "title", "about", "source", "adversary", "algorithms", "trials", "seed")
 _TABLES = ("fixed", "options", "grid", "axes", "quick")
-
-_SPECS = resources.files("outweigh.experiments").joinpath("specs")
+# What a key may be, in whichever table it stands.
+_MAY_BE: dict[str, list[Any]] = {
+    **{key: [str] for key in ("name", "title", "about", "source", "label", "adversary")},
+    **{key: [dict] for key in _TABLES},
+    "algorithms": [list],
+    "values": [list],
+    "trials": [COUNT],
+    "seed": [Number(Integral, 0, None, closed="left")],
+    "log_x": [bool],
+    "guide": [StrOptions({"", *GUIDES})],
+    "n_samples": [Number(Integral, 2, None, closed="left")],
+    "n_features": [COUNT],
+    "n_nonzero": [COUNT, None],
+    "contamination": SHARE,
+}
+_FINITE = Number(Real, None, None, closed="neither")
 
 
 def builtin_names() -> tuple[str, ...]:
@@ -110,103 +129,106 @@ def parse(text: str, name: str, file: str) -> Experiment:
     """
     try:
         table = tomllib.loads(text)
+        experiment = _experiment(table, name)
+        quick = _table(table, "quick", ("values", "trials", "algorithms"))
+        if "values" in quick:
+            quick["grid"] = {experiment.parameter: quick.pop("values")}
+        quickly = _experiment({**table, **quick}, name)
     except tomllib.TOMLDecodeError as error:
         raise ExperimentError(f"{file}: not valid TOML: {error}") from error
-    fields = Fields(table, file, allowed=(*_KEYS, *_TABLES))
+    except ValueError as error:
+        raise ExperimentError(f"{file}: {error}") from error
+    fields = {key: getattr(quickly, key) for key in ("values", "trials", "algorithms")}
+    return replace(experiment, quick=fields)
 
-    adversary = fields.choice("adversary", ADVERSARIES)
+
+def _experiment(table: dict[str, Any], name: str) -> Experiment:
+    """Return an experiment, but for what --quick leaves of it."""
+    _check("", table, (*_KEYS, *_TABLES), needed=("adversary", "algorithms", "trials", "grid"))
+    adversary = _known("adversary", table["adversary"], ADVERSARIES)
+    own = options_of(adversary)
+    grid = _table(table, "grid", (*DIMENSIONS, *own))
+    if len(grid) != 1:
+        raise ValueError(f"grid: must change one parameter, got {', '.join(grid) or 'none'}")
+    [(parameter, values)] = grid.items()
+    _check_list(f"grid.{parameter}", values)
+    if not all(_FINITE.is_satisfied_by(value) for value in values):
+        raise ValueError(f"grid.{parameter}: must be a list of finite numbers, got {values!r}")
+    # Without n_nonzero the problem is dense; all else is needed, and what changes is not fixed.
+    needed = [d for d in DIMENSIONS if d not in ("n_nonzero", parameter)]
+    fixed = _table(table, "fixed", [d for d in DIMENSIONS if d != parameter], needed)
+    options = _table(table, "options", [option for option in own if option != parameter])
+    if options.get("n_components", 1) != 1:
+        raise ValueError("options.n_components: algorithms are compared on one component")
+    axes = _table(table, "axes", ("log_x", "label", "guide"))
+    name = table.get("name", name)
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}", name):
+        raise ValueError(f"name: must be letters, digits, '-', '_' and '.' only, got {name!r}")
     task = "mean" if adversary in MEAN_ADVERSARIES else "components"
-    parameter, values = _grid(fields, adversary)
-    axes = fields.table("axes", allowed=("log_x", "label", "guide"))
+    _check_list("algorithms", table["algorithms"])
+    for algorithm in table["algorithms"]:
+        suited = [a.name for a in ALGORITHMS.values() if a.task == task]
+        _known("algorithms", algorithm, suited)
+    given: dict[str, Any] = {"title": name, **table, **axes}
+    for key in {"title", "about", "source", "label"} & {*given}:
+        given[key] = " ".join(given[key].split())
+    as_they_are = ("title", "about", "source", "label", "trials", "seed", "log_x", "guide")
     experiment = Experiment(
-        name=fields.name("name", default=name),
-        title=fields.text("title", default=name),
-        about=fields.text("about", default=""),
-        source=fields.text("source", default=""),
+        name=name,
         adversary=adversary,
         task=task,
         parameter=parameter,
-        values=values,
-        fixed=_fixed(fields, parameter),
-        options=_options(fields, adversary, parameter),
-        algorithms=_algorithms(fields, task),
-        trials=fields.count("trials"),
-        seed=fields.count("seed", default=0, least=0),
-        log_x=axes.flag("log_x", default=False),
-        label=axes.text("label", default=""),
-        guide=axes.choice("guide", ("", *GUIDES), default=""),
-        quick=_quick(fields, task, parameter),
+        values=tuple(values),
+        fixed={d: fixed[d] for d in DIMENSIONS if d in fixed},
+        options=options,
+        algorithms=tuple(table["algorithms"]),
+        **{key: given[key] for key in as_they_are if key in given},
     )
-    for variant in (experiment, experiment.quickly()):
-        for point in variant.points():
-            _check_point(fields, experiment, point)
+    for point in experiment.points():
+        _check_point(experiment, point)
     return experiment
 
 
-def _grid(fields: Fields, adversary: str) -> tuple[str, tuple[float, ...]]:
-    choices = (*DIMENSIONS, *options_of(adversary))
-    grid = fields.table("grid", allowed=choices, required=True)
-    names = list(grid.values)
-    if len(names) != 1:
-        fields.fail("grid", f"must change exactly one parameter, got {', '.join(names) or 'none'}")
-    return names[0], grid.numbers(names[0], whole=_is_count(names[0]))
+def _table(
+    table: dict[str, Any], key: str, allowed: Iterable[str], needed: Iterable[str] = ()
+) -> dict[str, Any]:
+    """Return a table of a file with all that is needed and nothing that is not allowed."""
+    values: dict[str, Any] = dict(table.get(key, {}))
+    _check(f"{key}.", values, allowed, needed)
+    return values
 
 
-def _fixed(fields: Fields, parameter: str) -> dict[str, Any]:
-    fixed = fields.table("fixed", allowed=DIMENSIONS)
-    _refuse_twice(fixed, parameter)
-    # Without n_nonzero the problem is dense; all else is needed.
-    needed = [d for d in DIMENSIONS if d != parameter and (d != "n_nonzero" or d in fixed.values)]
-    return {name: fixed.count(name) if _is_count(name) else fixed.number(name) for name in needed}
+def _check(
+    prefix: str, values: dict[str, Any], allowed: Iterable[str], needed: Iterable[str]
+) -> None:
+    for key in values:
+        if key not in allowed:
+            raise ValueError(f"{prefix}{key}: {unknown('key', key, allowed)}")
+    for key in needed:
+        if key not in values:
+            raise ValueError(f"{prefix}{key}: is missing")
+    if prefix != "grid.":
+        check(f"the table {prefix[:-1]}" if prefix else "the file", _MAY_BE, values)
 
 
-def _options(fields: Fields, adversary: str, parameter: str) -> dict[str, Any]:
-    options = fields.table("options", allowed=options_of(adversary))
-    _refuse_twice(options, parameter)
-    if options.values.get("n_components", 1) != 1:
-        options.fail("n_components", "the algorithms are compared on one component; leave it out")
-    return dict(options.values)
+def _check_list(key: str, values: Any) -> None:
+    if not isinstance(values, list) or not values or len({*map(repr, values)}) < len(values):
+        raise ValueError(f"{key}: must be a list of values, none of them twice, got {values!r}")
 
 
-def _refuse_twice(fields: Fields, parameter: str) -> None:
-    if parameter in fields.values:
-        fields.fail(parameter, "is also in grid; leave it out here")
+def _known(key: str, value: Any, choices: Iterable[str]) -> str:
+    if value not in choices:
+        raise ValueError(f"{key}: {unknown(key, value, choices)}")
+    return str(value)
 
 
-def _algorithms(fields: Fields, task: str) -> tuple[str, ...]:
-    suited = [a.name for a in ALGORITHMS.values() if a.task == task]
-    return fields.choices("algorithms", suited, what=f"algorithm for {task}")
-
-
-def _quick(fields: Fields, task: str, parameter: str) -> dict[str, Any]:
-    quick = fields.table("quick", allowed=("values", "trials", "algorithms"))
-    readers: dict[str, Callable[[], Any]] = {
-        "values": lambda: quick.numbers("values", whole=_is_count(parameter)),
-        "trials": lambda: quick.count("trials"),
-        "algorithms": lambda: _algorithms(quick, task),
-    }
-    return {key: read() for key, read in readers.items() if key in quick.values}
-
-
-def _check_point(fields: Fields, experiment: Experiment, point: Point) -> None:
-    """Refuse a point that no data can have, before anything runs."""
+def _check_point(experiment: Experiment, point: Point) -> None:
+    """Refuse what no algorithm could be run on."""
     where = f"at {experiment.parameter} = {point.x:g}"
-    n_features, n_nonzero = point.n_features, point.n_nonzero
-    for name, least in (("n_samples", 2), ("n_features", 1), ("n_nonzero", 1)):
-        count = getattr(point, name)
-        if count is not None and count < least:
-            fields.fail(name, f"must be at least {least}, got {count} {where}")
-    if n_nonzero is not None and n_nonzero > n_features:
-        wanted = f"must be at most n_features = {n_features}"
-        fields.fail("n_nonzero", f"{wanted}, got {n_nonzero} {where}")
-    if not 0.0 <= point.contamination < 0.5:
-        fields.fail("contamination", f"must be in [0, 0.5), got {point.contamination:g} {where}")
+    check(f"the experiment {where}", _MAY_BE, {d: getattr(point, d) for d in DIMENSIONS})
+    if point.n_nonzero is not None and point.n_nonzero > point.n_features:
+        raise ValueError(f"n_nonzero: must be at most n_features = {point.n_features} {where}")
     for name in experiment.algorithms:
         limit = ALGORITHMS[name].max_features
-        if limit is not None and n_features > limit:
-            wanted = f"{name!r} takes at most {limit} features"
-            fields.fail("algorithms", f"{wanted}, got n_features = {n_features} {where}")
-
-
-def _is_count(parameter: str) -> bool:
-    return parameter.startswith("n_") or parameter == "outlier_nonzero"
+        if limit is not None and point.n_features > limit:
+            raise ValueError(f"algorithms: {name!r} takes at most {limit} features, {where}")

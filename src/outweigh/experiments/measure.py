@@ -1,4 +1,4 @@
-"""One run: draw the sample, fit, compare with the truth, and say what it took.
+"""Errors, and one run: draw the sample, fit, compare with the truth, and say what it took.
 
 Time is the wall time of ``fit`` alone, with linear algebra on one thread, after a warm-up on a
 tiny sample that pays for imports. Peak memory is by how much the resident memory of the process
@@ -16,20 +16,61 @@ import os
 import re
 import time
 import warnings
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.linalg import orth
 from threadpoolctl import threadpool_limits
 
 from outweigh.adversaries import Sample, make
 from outweigh.experiments.algorithms import ALGORITHMS, Algorithm
-from outweigh.experiments.metrics import ERRORS
 from outweigh.experiments.spec import Record, Run, derive_seed
 from outweigh.libraries import versions
+from outweigh.protocols import Array
 
 _STATUS, _CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
+
+
+def l2(estimate: Array, truth: Array) -> float:
+    """Euclidean distance of two vectors.
+
+    Examples
+    --------
+    >>> l2(np.array([3.0, 0.0]), np.array([0.0, 4.0]))
+    5.0
+    """
+    return float(np.linalg.norm(estimate - truth))
+
+
+def projector(estimate: Array, truth: Array) -> float:
+    """Frobenius distance of the projections onto the spans of the rows, ||UU' - VV'||_F.
+
+    For unit vectors u and v it is sqrt(2 (1 - (u'v)^2)): 0 when they agree up to sign, sqrt(2)
+    when they are orthogonal.
+
+    Examples
+    --------
+    >>> projector(np.array([[1.0, 0.0]]), np.array([[-1.0, 0.0]]))
+    0.0
+    >>> round(projector(np.array([[1.0, 0.0]]), np.array([[0.0, 1.0]])), 4)
+    1.4142
+    """
+    found, true = orth(np.atleast_2d(estimate).T), orth(np.atleast_2d(truth).T)
+    overlap = float(np.sum((found.T @ true) ** 2))
+    return float(np.sqrt(max(0.0, found.shape[1] + true.shape[1] - 2.0 * overlap)))
+
+
+ERRORS: Mapping[str, tuple[str, Callable[[Array, Array], float]]] = MappingProxyType(
+    {
+        "mean": (r"Error $\|\hat{\mu} - \mu\|_2$", l2),
+        "components": (r"Error $\|\hat{u}\hat{u}^T - vv^T\|_F$", projector),
+    }
+)
+"""For each task what an axis calls the error, and ``distance(estimate, truth)``."""
 
 
 def execute(run: Run) -> Record:
@@ -69,7 +110,7 @@ def execute(run: Run) -> Record:
     return record
 
 
-def flagged_rows(estimator: Any, X: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_] | None:
+def flagged_rows(estimator: Any, X: Array) -> npt.NDArray[np.bool_] | None:
     """Return which rows a fitted estimator holds to be outliers, or None if it does not say.
 
     Those that it did not keep; else those that it predicts to be outliers; else those that

@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -86,11 +86,6 @@ class Run:
     trial: int
     seed: int
     key: str
-
-    @property
-    def size(self) -> int:
-        """Number of entries of the data, a rough measure of what the run costs."""
-        return self.point.n_samples * self.point.n_features
 
 
 @dataclass(frozen=True)
@@ -179,19 +174,6 @@ class Experiment:
         seed = derive_seed(self.seed, *where)
         key = digest(SCHEMA, *where, algorithm, seed)[:20]
         return Run(self.name, self.adversary, point, algorithm, trial, seed, key)
-
-
-def enumerate_runs(experiments: Iterable[Experiment]) -> list[Run]:
-    """Return the runs of several experiments, one experiment after the other.
-
-    Examples
-    --------
-    >>> from outweigh.experiments.library import load_builtin
-    >>> runs = enumerate_runs([load_builtin("constant-bias-n").quickly()])
-    >>> len({run.key for run in runs}) == len(runs)
-    True
-    """
-    return [run for experiment in experiments for run in experiment.runs()]
 
 
 def derive_seed(*names: object) -> int:

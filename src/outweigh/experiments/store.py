@@ -113,10 +113,7 @@ class Store:
         for number, line in enumerate(lines[1:], start=2):
             record = _parse(line)
             if "key" not in record:
-                raise self._error(
-                    f"line {number} is damaged; remove that line, or choose another --out; "
-                    f"nothing was written"
-                )
+                raise self._error(f"line {number} is damaged; remove it, or choose another --out")
             self.records[str(record["key"])] = record
         return kept
 
@@ -126,10 +123,8 @@ class Store:
             raise self._error("is not a store of records; nothing was written")
         for name, ours in (("schema", SCHEMA), ("version", self._version)):
             if header.get(name) != ours:
-                raise self._error(
-                    f"is from {name} {header.get(name)}, this is {name} {ours}; "
-                    f"choose another --out or move the file away; nothing was overwritten"
-                )
+                other = f"is from {name} {header.get(name)}, this is {name} {ours}"
+                raise self._error(f"{other}; choose another --out or move the file away")
 
     def _lock(self, file: BinaryIO) -> None:
         """Hold the file until it is closed; the system lets go of it when the process dies."""

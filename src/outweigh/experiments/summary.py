@@ -40,6 +40,10 @@ class Cell:
     seconds: float
     peak_memory_mb: float
 
+    def outside(self, other: Cell) -> bool:
+        """Tell whether the median is even below the lower quartile of another."""
+        return self.median < other.lower
+
 
 @dataclass(frozen=True)
 class Summary:
@@ -92,26 +96,6 @@ class Summary:
         return list(dict.fromkeys(cell.x for cell in self.cells if cell.n_done or cell.n_failed))
 
 
-@dataclass(frozen=True)
-class Defeat:
-    """A point at which a rival's median error is below that of our best algorithm.
-
-    Attributes
-    ----------
-    experiment : str
-    ours, rival : Cell
-    """
-
-    experiment: str
-    ours: Cell
-    rival: Cell
-
-    @property
-    def outside(self) -> bool:
-        """Whether the rival's median is even below our lower quartile."""
-        return self.rival.median < self.ours.lower
-
-
 def summarise(experiment: Experiment, store: Store) -> Summary:
     """Collect the records of an experiment from a store.
 
@@ -135,8 +119,8 @@ def summarise(experiment: Experiment, store: Store) -> Summary:
     return Summary(experiment, tuple(cells), tuple(failures), n_missing, tuple(versions), +warned)
 
 
-def defeats(summary: Summary) -> Iterator[Defeat]:
-    """Yield where a rival that is told no more than we are has a lower median error.
+def defeats(summary: Summary) -> Iterator[tuple[Cell, Cell]]:
+    """Yield our cell and a rival's where one that is told no more has a lower median error.
 
     Medians that differ by less than one per cent count as level.
     """
@@ -144,24 +128,15 @@ def defeats(summary: Summary) -> Iterator[Defeat]:
         for rival in summary.rivals:
             theirs = summary.cell(mine.x, rival)
             if theirs.n_done and theirs.median < 0.99 * mine.median:
-                yield Defeat(summary.experiment.name, mine, theirs)
+                yield mine, theirs
 
 
 def _cell(x: float, algorithm: str, records: list[Record], n_runs: int) -> Cell:
     done = [record for record in records if record["status"] == "ok"]
     lower, median, upper = _quantiles(done, "error", 0.25, 0.5, 0.75)
-    return Cell(
-        x=x,
-        algorithm=algorithm,
-        n_done=len(done),
-        n_failed=len(records) - len(done),
-        n_missing=n_runs - len(records),
-        median=median,
-        lower=lower,
-        upper=upper,
-        seconds=_quantiles(done, "seconds", 0.5)[0],
-        peak_memory_mb=_quantiles(done, "peak_memory_mb", 0.5)[0],
-    )
+    counts = (len(done), len(records) - len(done), n_runs - len(records))
+    costs = (_quantiles(done, field, 0.5)[0] for field in ("seconds", "peak_memory_mb"))
+    return Cell(x, algorithm, *counts, median, lower, upper, *costs)
 
 
 def _quantiles(records: list[Record], field: str, *levels: float) -> list[float]:

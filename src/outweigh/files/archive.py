@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import math
 import zipfile
-from typing import Any, Protocol
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,11 +19,7 @@ class TooLarge(ValueError):  # noqa: N818
     """There is more in a file than may be read; the message names what is too large."""
 
 
-class _Readable(Protocol):
-    def read(self, size: int, /) -> bytes: ...
-
-
-def read_at_most(file: _Readable, limit: float, what: str) -> io.BytesIO:
+def read_at_most(file: IO[bytes], limit: float, what: str) -> io.BytesIO:
     """Return all that a file holds; refuse it under the name `what` if that is beyond `limit`."""
     buffer = io.BytesIO()
     while part := file.read(_AT_A_TIME):

@@ -99,7 +99,7 @@ def recognise(head: bytes, encoding: str, source: str, wanted: Wanted) -> Dialec
     """
     text, recognised = codecs.getincrementaldecoder(encoding)().decode(head), []
     if "\0" in text:
-        raise DataError(f"{source}: is not a text file: it holds bytes of value zero")
+        raise DataError("is not a text file: it holds bytes of value zero")
     # The last line may have been cut.
     text = text[: text.rfind("\n") + 1] or text
     usual = "\t" if source.lower().endswith((".tsv", ".tab")) else ","
@@ -173,39 +173,30 @@ def _units(lines: list[tuple[int, list[str]]], decimal: str) -> tuple[int, list[
     return line, list(dict.fromkeys(known.values()))
 
 
-def read_header(lines: Iterable[str], source: str, separator: str) -> list[str]:
+def read_header(lines: Iterable[str], separator: str) -> list[str]:
     """Return the names of the columns of a text file; refuse those that do not tell them apart.
 
     Parameters
     ----------
     lines : iterable of str
         Of the file, from its beginning.
-    source, separator : str
+    separator : str
     """
     filled = (cells for _, cells in _lines(lines, separator))
     header, first = next(filled, []), next(filled, [])
     if not header:
-        raise DataError(f"{source}: the file is empty")
+        raise DataError("the file is empty")
     if len(header) == 1:
         for other, called in _SEPARATORS.items():
             if other != separator and other in header[0]:
                 shown = "'\\t'" if other == "\t" else repr(other)
-                raise DataError(
-                    f"{source}: one column only; the cells seem to be separated by {called}: "
-                    f"use --delimiter {shown}"
-                )
+                raise DataError(f"one column only; is {called} between cells? --delimiter {shown}")
     twice = [repr(column) for column, count in Counter(header).items() if count > 1]
     if twice:
-        raise DataError(f"{source}: more than one column is called {listed(twice)}; rename them")
+        raise DataError(f"more than one column is called {listed(twice)}; rename them")
     if len(header) > 1 and all(is_number(cell) for cell in header):
-        raise DataError(
-            f"{source}: the first line holds numbers and no names; a header with a name for each "
-            "column is needed"
-        )
+        raise DataError("the first line holds numbers and no names; give each column a name")
     if len(first) > len(header):
         # Readers would take the first cell for the name of the row and shift the others.
-        raise DataError(
-            f"{source}: the rows have more cells than the header has names; the header needs a "
-            "name for every column"
-        )
+        raise DataError("the rows have more cells than the header has names; name all columns")
     return header

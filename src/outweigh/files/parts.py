@@ -5,8 +5,9 @@ from __future__ import annotations
 import glob
 import logging
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from time import monotonic
@@ -24,6 +25,7 @@ from outweigh.files.table import (
     Wanted,
     is_id,
     listed,
+    named,
     one_line,
     refuse_other_arrays,
     table_from,
@@ -112,25 +114,23 @@ def open_table(source: str, **options: Any) -> Table:
     Table
         The names of the rows are in memory, the values are not.
     """
-    path = source.partition("::")[0]
-    wanted = Wanted(**options)
-    if source == "-":
-        raise DataError(
-            "-: standard input cannot be read in parts; name a file, or leave --scheduler out"
-        )
-    if "://" not in path and not glob.glob(path):
-        raise DataError(f"{source}: no such file")
-    try:
-        if "::" in source or source.rstrip("/").endswith((".npy", ".zarr")):
-            wanted.refuse_writing(source)
-            found = _from_array(_array(source))
-        else:
-            found = _from_frame(*_frame(source, wanted))
-        return table_from(found, source, wanted)
-    except DataError:
-        raise
-    except (OSError, EOFError, ValueError, RuntimeError) as error:
-        raise DataError(f"{source}: cannot be read: {said_by_dask(error)}") from error
+    path, wanted = source.partition("::")[0], Wanted(**options)
+    with named(source):
+        if source == "-":
+            raise DataError("standard input cannot be read in parts; leave --scheduler out")
+        if "://" not in path and not glob.glob(path):
+            raise DataError("no such file")
+        try:
+            if "::" in source or source.rstrip("/").endswith((".npy", ".zarr")):
+                wanted.refuse_writing()
+                found = _from_array(_array(source))
+            else:
+                found = _from_frame(*_frame(source, wanted))
+            return table_from(found, source, wanted)
+        except DataError:
+            raise
+        except (OSError, EOFError, ValueError, RuntimeError) as error:
+            raise DataError(f"cannot be read: {said_by_dask(error)}") from error
 
 
 def said_by_dask(error: BaseException) -> str:
@@ -168,61 +168,54 @@ def _from_array(array: Any) -> Found:
 
 
 def _array(source: str) -> Any:
-    """Return an array on disk; parts are read where they are needed, by name of the file."""
+    """Return an array on disk as a Dask array of parts of all columns."""
+    da = library("dask.array", _NEEDS)
+    name, _, dataset = source.partition("::")
+    path = str(Path(name).resolve())
     if "::" in source:
-        shape, dtype, read = _hdf5(source)
-    elif source.rstrip("/").endswith(".zarr"):
+        stored = _hdf5(path, dataset)
+    elif name.rstrip("/").endswith(".zarr"):
         library("zarr", _NEEDS)
-        found = library("dask.array", _NEEDS).from_zarr(source)
-        refuse_other_arrays(source, found.shape, found.dtype)
+        found = da.from_zarr(source)
+        refuse_other_arrays(found.shape, found.dtype)
         return found.rechunk({1: -1})
     else:
-        path = str(Path(source).resolve())
-        try:
-            stored = np.load(path, mmap_mode="r", allow_pickle=False)
-        except ValueError as error:
-            raise DataError(f"{source}: cannot be read as .npy: {one_line(error)}") from error
-        shape, dtype = stored.shape, stored.dtype
-
-        def read(start: int, stop: int) -> NDArray[Any]:
-            return np.array(np.load(path, mmap_mode="r", allow_pickle=False)[start:stop])
-
-    refuse_other_arrays(source, shape, dtype)
-    return _from_parts(read, shape, dtype)
+        opened = np.load(path, mmap_mode="r", allow_pickle=False)
+        stored = _OnDisk(path, None, opened.shape, opened.dtype)
+    refuse_other_arrays(stored.shape, stored.dtype)
+    rows = max(1, _BYTES_AT_A_TIME // (8 * stored.shape[1]))
+    return da.from_array(stored, chunks=(rows, -1))
 
 
-def _hdf5(source: str) -> tuple[Any, np.dtype[Any], Callable[[int, int], NDArray[Any]]]:
-    name, _, dataset = source.partition("::")
+@dataclass(frozen=True)
+class _OnDisk:
+    """An array in a .npy or HDF5 file, which workers open anew for each part."""
+
+    path: str
+    dataset: str | None
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    ndim = 2
+
+    def __getitem__(self, part: Any) -> NDArray[Any]:
+        if self.dataset is None:
+            return np.array(np.load(self.path, mmap_mode="r", allow_pickle=False)[part])
+        with library("h5py", _NEEDS).File(self.path, "r") as file:
+            return np.asarray(file[self.dataset][part])
+
+
+def _hdf5(path: str, dataset: str) -> _OnDisk:
     h5py = library("h5py", _NEEDS)
-    with h5py.File(name, "r") as file:
+    with h5py.File(path, "r") as file:
         found = file.get(dataset) if dataset else file
         if found is None:
-            raise DataError(f"{source}: {name} has no dataset called {dataset!r}")
+            raise DataError(f"has no dataset called {dataset!r}")
         if not isinstance(found, h5py.Dataset):
             inside = [repr(name) for name in found] if hasattr(found, "keys") else []
             group = f" but a group of {listed(inside)}" if inside else ""
-            raise DataError(f"{source}: is not a dataset{group}")
+            raise DataError(f"is not a dataset{group}")
         # A dataset that holds nothing has no shape at all.
-        shape, dtype = found.shape or (), found.dtype
-    path = str(Path(name).resolve())
-
-    def read(start: int, stop: int) -> NDArray[Any]:
-        with h5py.File(path, "r") as file:
-            return np.asarray(file[dataset][start:stop])
-
-    return shape, dtype, read
-
-
-def _from_parts(
-    read: Callable[[int, int], NDArray[Any]], shape: tuple[int, int], dtype: np.dtype[Any]
-) -> Any:
-    da, delayed = library("dask.array", _NEEDS), library("dask", _NEEDS).delayed(read, pure=True)
-    n, d = shape
-    step = max(1, _BYTES_AT_A_TIME // (8 * d))
-    ends = [(start, min(start + step, n)) for start in range(0, n, step)]
-    return da.concatenate(
-        [da.from_delayed(delayed(start, stop), (stop - start, d), dtype) for start, stop in ends]
-    )
+        return _OnDisk(path, dataset, found.shape or (), found.dtype)
 
 
 def _from_frame(frame: Any, recognised: list[str]) -> Found:
@@ -246,8 +239,8 @@ def _frame(source: str, wanted: Wanted) -> tuple[Any, list[str]]:
     name = source.lower().rstrip("/")
     try:
         if name.endswith((".parquet", ".pq")) or Path(source).is_dir():
-            wanted.refuse_writing(source)
-            library("pyarrow", f"{source}: reading Parquet files needs")
+            wanted.refuse_writing()
+            library("pyarrow", "reading Parquet files needs")
             return dd.read_parquet(source), []
         options, recognised = _written(source, wanted)
         options["na_values"] = wanted.words
@@ -260,7 +253,7 @@ def _frame(source: str, wanted: Wanted) -> tuple[Any, list[str]]:
     except (DataError, ImportError):
         raise
     except Exception as error:
-        raise DataError(f"{source}: cannot be opened by Dask: {one_line(error)}") from error
+        raise DataError(f"cannot be opened by Dask: {one_line(error)}") from error
 
 
 def _written(source: str, wanted: Wanted) -> tuple[dict[str, Any], list[str]]:
@@ -273,27 +266,19 @@ def _written(source: str, wanted: Wanted) -> tuple[dict[str, Any], list[str]]:
         head = first.read(HEAD)
     encoding = encoding_of([head], wanted.encoding)
     if encoding.startswith("utf-16"):
-        raise DataError(
-            f"{source}: text in {encoding} cannot be read in parts; convert it to UTF-8 first, or "
-            "leave --scheduler out"
-        )
+        raise DataError(f"text in {encoding} cannot be read in parts; convert it to UTF-8 first")
     dialect = recognise(head, encoding, source, wanted)
     if dialect.units is not None:
-        raise DataError(
-            f"{source}: {dialect.recognised[-1]}, and cannot be left out in parts; remove it "
-            "first, or leave --scheduler out"
-        )
+        raise DataError(f"{dialect.recognised[-1]}, to be removed before it is read in parts")
     files = opened(mode="rt", encoding=encoding, newline="")
     headers = []
     for file in files:
         with file as lines:
-            headers.append(read_header(lines, source, dialect.separator))
+            headers.append(read_header(lines, dialect.separator))
         if headers[-1] != headers[0]:
             # Dask would read the columns of all files by their places in the first.
-            raise DataError(
-                f"{source}: {Path(file.path).name} has other columns than "
-                f"{Path(files[0].path).name}; give files of one header"
-            )
+            one, other = Path(files[0].path).name, Path(file.path).name
+            raise DataError(f"{other} has other columns than {one}; give files of one header")
     options = {"sep": dialect.separator, "decimal": dialect.decimal, "encoding": encoding}
     return options, dialect.recognised
 

@@ -36,6 +36,7 @@ from outweigh.files.table import (
     Found,
     Table,
     Wanted,
+    named,
     one_line,
     refuse_other_arrays,
     table_from,
@@ -93,33 +94,28 @@ def read_table(
     >>> table.columns, table.labels, table.dropped
     (['mass'], ['a', 'b'], [('note', "text, such as 'good'")])
     """
-    name, limit = str(source), max_gigabytes * 1e9
+    name, limit, kind = str(source), max_gigabytes * 1e9, "a table"
     wanted = Wanted(**options)
-    kind = "a table"
-    try:
-        with _opened(name, limit) as file:
-            kind = _kind(file, name)
-            if kind != "text":
-                wanted.refuse_writing(name)
-            if kind == "text":
-                found = _text(file, name, wanted)
-            elif kind == "parquet":
-                found = _parquet(file, name, limit, wanted)
-            elif kind == "npy":
-                found = _in_columns(array_in(read_at_most(file, limit, "the array")), name)
-            else:
-                found = _in_columns(_only_array(file, name, limit), name)
-    except TooLarge as error:
-        raise DataError(
-            f"{name}: {error} is more than is read at once ({max_gigabytes:g} GB); raise "
-            "--max-gigabytes if it fits into memory, or read it in parts with --scheduler threads "
-            "(it needs Dask: pip install 'outweigh[dask,io]')"
-        ) from error
-    except (DataError, ImportError):
-        raise
-    except Exception as error:
-        raise DataError(f"{name}: cannot be read as {kind}: {one_line(error)}") from error
-    return table_from(found, name, wanted)
+    with named(name):
+        try:
+            with _opened(name, limit) as file:
+                kind = _kind(file, name)
+                if kind == "text":
+                    found = _text(file, name, wanted)
+                else:
+                    wanted.refuse_writing()
+                    found = _BINARY[kind](file, limit, wanted)
+        except TooLarge as error:
+            raise DataError(
+                f"{error} is more than is read at once ({max_gigabytes:g} GB); raise "
+                "--max-gigabytes if it fits into memory, or read it in parts with --scheduler "
+                "threads (it needs Dask: pip install 'outweigh[dask,io]')"
+            ) from error
+        except (DataError, ImportError):
+            raise
+        except Exception as error:
+            raise DataError(f"cannot be read as {kind}: {one_line(error)}") from error
+        return table_from(found, name, wanted)
 
 
 def _opened(name: str, limit: float) -> Any:
@@ -128,16 +124,16 @@ def _opened(name: str, limit: float) -> Any:
     if name == "-":
         file = read_at_most(sys.stdin.buffer, limit, "standard input")
         if not file.getbuffer().nbytes:
-            raise DataError("-: standard input is empty")
+            raise DataError("standard input is empty")
     else:
         path = Path(name)
         if not path.exists():
-            raise DataError(f"{name}: no such file")
+            raise DataError("no such file")
         if path.is_dir():
-            raise DataError(f"{name}: is a folder; name one file in it")
+            raise DataError("is a folder; name one file in it")
         size = path.stat().st_size
         if size == 0:
-            raise DataError(f"{name}: the file is empty")
+            raise DataError("the file is empty")
         if size > limit:
             raise TooLarge(f"{size / 1e9:.1f} GB")
         file = path.open("rb")
@@ -154,7 +150,7 @@ def _kind(file: BinaryIO, name: str) -> str:
     kind = next((kind for mark, kind in _KINDS.items() if start.startswith(mark)), "text")
     suffix = Path(name).suffix.lower()
     if kind == "text" and suffix in BINARY:
-        raise DataError(f"{name}: is not a {suffix} file")
+        raise DataError(f"is not a {suffix} file")
     return kind
 
 
@@ -164,36 +160,38 @@ def _start(file: BinaryIO) -> bytes:
     return start
 
 
-def _only_array(file: BinaryIO, name: str, limit: float) -> NDArray[Any]:
+def _npy(file: BinaryIO, limit: float, wanted: Wanted) -> Found:
+    return _in_columns(array_in(read_at_most(file, limit, "the array")))
+
+
+def _npz(file: BinaryIO, limit: float, wanted: Wanted) -> Found:
     with zipfile.ZipFile(file) as archive:
         check_members(archive, limit)
         keys = [member.removesuffix(".npy") for member in archive.namelist()]
         if "X" in keys or len(keys) == 1:
-            return array_in(read_member(archive, f"{'X' if 'X' in keys else keys[0]}.npy"))
+            key = "X" if "X" in keys else keys[0]
+            return _in_columns(array_in(read_member(archive, f"{key}.npy")))
     if {"format", "shape", "data"} <= set(keys):
-        raise DataError(
-            f"{name}: holds a sparse matrix of scipy, which this command does not read; in Python "
-            "the means take scipy.sparse.load_npz(FILE) as it is"
-        )
-    raise DataError(f"{name}: holds {len(keys)} arrays and none is called X: {', '.join(keys[:5])}")
+        raise DataError("holds a sparse matrix; in Python the means take scipy.sparse matrices")
+    raise DataError(f"holds {len(keys)} arrays and none is called X: {', '.join(keys[:5])}")
 
 
-def _in_columns(array: NDArray[Any], name: str) -> Found:
-    refuse_other_arrays(name, array.shape, array.dtype)
+def _in_columns(array: NDArray[Any]) -> Found:
+    refuse_other_arrays(array.shape, array.dtype)
     names = [f"x{j}" for j in range(array.shape[1])]
     return _in_memory(_pandas().DataFrame(array, columns=names))
 
 
-def _parquet(file: BinaryIO, name: str, limit: float, wanted: Wanted) -> Found:
+def _parquet(file: BinaryIO, limit: float, wanted: Wanted) -> Found:
     pandas = _pandas()
-    parquet = library("pyarrow.parquet", f"{name}: reading Parquet files needs")
+    parquet = library("pyarrow.parquet", "reading Parquet files needs")
     columns = None
     if wanted.columns is not None:
         known = parquet.read_schema(file).names
         file.seek(0)
         every = replace(wanted, columns=[*wanted.columns, *wanted.exclude], exclude=())
         # The first may name the rows.
-        named = {*wanted_columns(name, every, known), wanted.id_column, *ID_NAMES, *known[:1]}
+        named = {*wanted_columns(every, known), wanted.id_column, *ID_NAMES, *known[:1]}
         columns = [column for column in known if column in named]
     # What a value that is repeated takes is not in its sizes: some rows at a time, it is counted.
     held = 0
@@ -215,7 +213,7 @@ def _text(file: BinaryIO, name: str, wanted: Wanted) -> Found:
     dialect = recognise(file.read(HEAD), found, name, wanted)
     file.seek(0)
     try:
-        header = _header(file, name, dialect.separator, found)
+        header = _header(file, dialect.separator, found)
         frame = pandas.read_csv(
             file,
             sep=dialect.separator,
@@ -228,25 +226,28 @@ def _text(file: BinaryIO, name: str, wanted: Wanted) -> Found:
         )
     except (pandas.errors.ParserError, csv.Error) as error:
         raise DataError(
-            f"{name}: cannot be read with {dialect.separator!r} between cells: {one_line(error)}; "
-            "another one is given with --delimiter"
+            f"cannot be read with {dialect.separator!r} between cells (--delimiter): "
+            f"{one_line(error)}"
         ) from error
     frame.columns = header
     if frame.empty:
-        raise DataError(f"{name}: has a header and no rows")
+        raise DataError("has a header and no rows")
     said = (
         [] if wanted.encoding or found == "utf-8-sig" else [f"text is read as {found} (--encoding)"]
     )
     return _in_memory(frame, recognised=said + dialect.recognised)
 
 
-def _header(file: BinaryIO, name: str, separator: str, encoding: str) -> list[str]:
+def _header(file: BinaryIO, separator: str, encoding: str) -> list[str]:
     lines = io.TextIOWrapper(file, encoding, newline="")
     try:
-        return read_header(lines, name, separator)
+        return read_header(lines, separator)
     finally:
         # Else the file would be closed with it.
         lines.detach().seek(0)
+
+
+_BINARY = {"parquet": _parquet, "npy": _npy, "npz": _npz}
 
 
 def _in_memory(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from itertools import islice
@@ -29,6 +30,15 @@ _SENTINELS = frozenset({99.0, 999.0, 9999.0, 99999.0, 999999.0, 99.9, 999.9, 999
 
 class DataError(ValueError):
     """A file that cannot be used; the message is one line that says what and what to do."""
+
+
+@contextmanager
+def named(source: str) -> Iterator[None]:
+    """Put the name of a file before what is wrong with it."""
+    try:
+        yield
+    except DataError as error:
+        raise DataError(f"{source}: {error}") from error
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -115,15 +125,12 @@ class Wanted:
         """What stands for a missing value and is no number."""
         return [word for word in self.na if not is_number(word)]
 
-    def refuse_writing(self, source: str) -> None:
+    def refuse_writing(self) -> None:
         """Refuse what is said of how text is written, for a file that holds none."""
         said = {name: getattr(self, name) for name in ("delimiter", "decimal", "encoding")}
         for name, value in {**said, "na": ",".join(self.words) or None}.items():
             if value is not None:
-                raise DataError(
-                    f"{source}: --{name} {value!r} has no effect, as this is not a text file; "
-                    "leave it out"
-                )
+                raise DataError(f"--{name} {value!r} has no effect on what is not a text file")
 
 
 @dataclass(frozen=True)
@@ -155,14 +162,14 @@ class Found:
 
 def table_from(found: Found, source: str, wanted: Wanted) -> Table:
     """Choose the numeric columns, name the rows, and refuse or drop rows with missing values."""
-    columns = wanted_columns(source, wanted, found.columns)
+    columns = wanted_columns(wanted, found.columns)
     id_column, labels = wanted.id_column, found.row_names
     if id_column is not None:
         labels = [str(cell) for cell in found.cells(id_column)]
     elif labels is None and len(found.columns) > 1:
         labels = _names_in_first(found, wanted)
         id_column = None if labels is None else found.columns[0]
-    chosen, dropped = _numeric(found, source, columns, wanted.columns or (), id_column)
+    chosen, dropped = _numeric(found, columns, wanted.columns or (), id_column)
     values = found.numbers(chosen)
     sentinels = [float(word) for word in wanted.na if is_number(word)]
     if sentinels:
@@ -175,7 +182,7 @@ def table_from(found: Found, source: str, wanted: Wanted) -> Table:
     labels = labels or [str(number) for number in range(1, bad.size + 1)]
     if bad.any():
         if wanted.missing is None:
-            raise DataError(f"{source}: {_missing(bad, holes, labels, chosen)}")
+            raise DataError(_missing(bad, holes, labels, chosen))
         if wanted.missing == "median":
             # For the estimator to fill in.
             values = np.where(holes, np.nan, values)
@@ -183,9 +190,7 @@ def table_from(found: Found, source: str, wanted: Wanted) -> Table:
         values = values[~bad]
         labels = [label for label, left in zip(labels, bad, strict=True) if not left]
     if len(labels) < wanted.min_rows:
-        raise DataError(
-            f"{source}: {len(labels)} usable rows; at least {wanted.min_rows} are needed"
-        )
+        raise DataError(f"{len(labels)} usable rows; at least {wanted.min_rows} are needed")
     n_missing = int(bad.sum())
     recognised = [*found.recognised, *islice(_sentinels(values, chosen), NAMED)]
     return Table(
@@ -236,11 +241,7 @@ def is_id(name: str) -> bool:
 
 
 def _numeric(
-    found: Found,
-    source: str,
-    columns: Sequence[str],
-    named: Sequence[str],
-    id_column: str | None,
+    found: Found, columns: Sequence[str], named: Sequence[str], id_column: str | None
 ) -> tuple[list[str], list[tuple[str, str]]]:
     """Return the columns of numbers, and the others with what they hold; named ones must be."""
     reasons = {column: found.not_numeric(column) for column in columns if column != id_column}
@@ -248,10 +249,10 @@ def _numeric(
     dropped = [(column, reason) for column, reason in reasons.items() if reason is not None]
     for column, reason in dropped:
         if column in named:
-            raise DataError(f"{source}: column {column!r} cannot be used: it holds {reason}")
+            raise DataError(f"column {column!r} cannot be used: it holds {reason}")
     if not chosen:
         held = listed([f"{column!r} ({reason})" for column, reason in dropped])
-        raise DataError(f"{source}: no numeric column" + (f"; found {held}" if held else ""))
+        raise DataError("no numeric column" + (f"; found {held}" if held else ""))
     return chosen, dropped
 
 
@@ -278,7 +279,7 @@ def is_number(cell: str) -> bool:
     return True
 
 
-def wanted_columns(source: str, wanted: Wanted, known: Sequence[str]) -> list[str]:
+def wanted_columns(wanted: Wanted, known: Sequence[str]) -> list[str]:
     """Return the columns that are asked for, in the order asked; refuse those that there are not.
 
     A name with ``*``, ``?`` or ``[...]`` that no column has is a pattern, and stands for all that
@@ -296,7 +297,7 @@ def wanted_columns(source: str, wanted: Wanted, known: Sequence[str]) -> list[st
         unknown.append(wanted.id_column)
     if unknown:
         few, named = listed([*map(repr, known)], most=8), listed([*map(repr, unknown)])
-        raise DataError(f"{source}: no column is called {named}; there are {few}")
+        raise DataError(f"no column is called {named}; there are {few}")
     columns = list(known)
     if wanted.columns is not None:
         columns = [column for name in wanted.columns for column in matching(name)]
@@ -314,10 +315,7 @@ def one_line(error: BaseException) -> str:
     return " ".join(str(error).split())[:200]
 
 
-def refuse_other_arrays(source: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+def refuse_other_arrays(shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
     """Refuse what is not an array of numbers with rows and columns."""
     if len(shape) != 2 or 0 in shape or dtype.kind not in "fiu":
-        raise DataError(
-            f"{source}: needs an array of numbers with two dimensions, rows and columns; got "
-            f"{dtype} of shape {shape}"
-        )
+        raise DataError(f"needs numbers in rows and columns; got {dtype} of shape {shape}")

@@ -13,17 +13,23 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.linalg
 
+from outweigh.fit.bulk import robust_variance
 from outweigh.fit.columns import largest_of
 from outweigh.fit.noise import Noise
-from outweigh.fit.readers import effective_entries, orthonormal, projected_out
+from outweigh.fit.readers import (
+    START_ENTRIES,
+    SparseReader,
+    effective_entries,
+    orthonormal,
+    projected_out,
+)
 from outweigh.fit.task import Task
 from outweigh.norms.entrywise import top_k_indices
 from outweigh.protocols import Array, Indices, MomentMatrix, Samples
 
 _STEPS = 50
-# A sparse component begins on so many times its features. With 1 for 4, in series of correlation .6
-# and .9 (400 rows, 200 columns), the mean errors .32 and .15 are .44 and .28.
-_MORE = 4
+# A feature of correlated noise is in about so many whitened columns, itself and its neighbours.
+_WHITENED = 4
 # A found direction of no excess keeps this share of the strongest one's, to be a direction at all.
 _FAINT = 1e-9
 
@@ -134,9 +140,7 @@ class Beyond:
     def _truncated_power(
         self, excess: Array, start: Array, count: int | None, limit: float
     ) -> Array:
-        # Begun on more features than are asked for: among all the noise of a start may hide some.
-        more = None if count is None else min(_MORE * count, start.size)
-        kept = self._kept(excess, start, more, limit)
+        kept = self._kept(excess, start, count, limit)
         for _ in range(_STEPS):
             v = self._on_features(excess, kept)
             last, kept = kept, self._kept(excess, self.whitened(v), count, limit)
@@ -220,4 +224,17 @@ def in_features(
         counts = tuple(effective_entries(column) for column in dense.T)
     n_effective = 1.0 / float(np.sum(weights**2 / noise.sample_weight))
     limit = largest_of(d) / float(np.sqrt(n_effective))
-    return beyond.sparse(matrix.restrict(np.arange(d)), found, counts, limit)
+    excess = matrix.restrict(np.arange(d))
+    # Below the spectral edge a weak spike is in no leading direction, but in a few whitened
+    # columns. The bulk varies most along the better ones.
+    few = tuple(
+        min(_WHITENED * k, d) for k in counts or (START_ENTRIES // _WHITENED,) * task.n_components
+    )
+    weak = SparseReader(few).initial(excess, noise.samples, noise.kept)[:, : task.n_components]
+    ends = [beyond.sparse(excess, start, counts, limit) for start in (found, weak)]
+
+    def of_bulk(components: Array) -> float:
+        along = noise.samples.project(beyond.whitened(components))
+        return sum(robust_variance(column, noise.kept) for column in along.T)
+
+    return max(ends, key=of_bulk)

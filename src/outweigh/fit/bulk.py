@@ -65,8 +65,9 @@ def robust_scatter(rows: Array, sample_weight: Array, tuning: float = TUNING.bul
     share = sample_weight / sample_weight.sum()
     centre = np.array([weighted_quantile(column, share, [0.5])[0] for column in rows.T])
     scatter = start = _sign_scatter(rows - centre, share)
+    largest = float(np.linalg.eigvalsh(start)[-1])
     for _ in range(_MAX_ITER):
-        root = _inverse_root(scatter)
+        root = _inverse_root(scatter, largest)
         if root is None:
             return start
         weight = share * np.exp(-0.5 * tuning * np.square((rows - centre) @ root).sum(axis=1))
@@ -117,8 +118,9 @@ def _sign_scatter(away: Array, share: Array) -> Array:
     return np.asarray((axes * np.square(deviations)) @ axes.T)
 
 
-def _inverse_root(scatter: Array) -> Array | None:
+def _inverse_root(scatter: Array, largest: float) -> Array | None:
+    """Return its root, unless it has shrunk to nothing beside a variance that it had."""
     values, vectors = np.linalg.eigh(scatter)
-    if not values[0] > 1e-12 * max(float(values[-1]), np.finfo(float).tiny):
+    if not values[0] > 1e-12 * max(float(values[-1]), largest, np.finfo(float).tiny):
         return None
     return np.asarray(vectors / np.sqrt(values))

@@ -21,6 +21,8 @@ _SECOND_GROUP = 0.2
 _DOUBTS = {
     "white": "in groups of outliers if columns are in truth uncorrelated: decide, and fit with "
     "covariance=None if so",
+    "overlap": "a group that overlaps the others, and no tail of theirs: look whether they are of "
+    "another kind",
     "few values": "together, apart from the others, in columns of so few values that such groups "
     "may be genuine: look whether they are of another kind",
 }
@@ -87,9 +89,10 @@ class Certificate:
         The share of such rows that were kept, because contamination allows no more.
     doubtful : float
         The share of the rows that may be wrong but were kept, in elliptical noise.
-    doubt : {"white", "few values"}
-        Why: they would be in groups of outliers if columns were uncorrelated, or they stand
-        together in columns of so few values that groups in them may be genuine.
+    doubt : {"white", "overlap", "few values"}
+        Why: they would be in groups of outliers if columns were uncorrelated, or they are a group
+        that overlaps the others, or they stand together in columns of so few values that groups in
+        them may be genuine.
     seen : float
         The share of the columns that rows are judged by, in elliptical noise. The others have too
         few values: only those far from all others were looked for in them.
@@ -246,6 +249,7 @@ class Certificate:
             return "in doubt", f"{said}; {allowed}"
         if self.doubtful > 0.0:
             return "in doubt", self._with_doubt(said)
+        # Half is a convention: outliers in columns left out are not seen, many or few, as is said.
         if self.objective > self.noise_floor.clean or self.seen < 0.5:
             return "look", said
         return self._unless_surprising(said if reasons else f"clean: {said}")

@@ -55,7 +55,8 @@ class RankedColumns:
         # A share that is reached but for rounding is reached.
         reached = self._cumulative >= level * self._total * (1.0 - 1e-12)
         if self._equal:
-            return self._ranked[:, int(np.argmax(reached))]
+            # A copy: what is found must not keep all values in memory.
+            return self._ranked[:, int(np.argmax(reached))].copy()
         place = np.argmax(reached, axis=1)
         return np.take_along_axis(self._ranked, place[:, None], axis=1)[:, 0]
 

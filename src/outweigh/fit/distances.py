@@ -11,8 +11,10 @@ from scipy.special import ndtri
 from scipy.stats import chi2
 
 from outweigh.fit.columns import MAD_TO_SD, weighted_quantile
+from outweigh.fit.elliptical import Cloud
+from outweigh.fit.mixture import Groups
 from outweigh.fit.noise import Standardizer
-from outweigh.fit.posterior import Groups
+from outweigh.fit.score import EllipticalScore
 from outweigh.protocols import Array, Samples
 from outweigh.samples import DenseSamples
 from outweigh.samples.dense import INFINITE
@@ -100,6 +102,11 @@ class Distances:
         """Return the same distances with other cut-offs."""
         return replace(self, score_cutoff=float(score), orthogonal_cutoff=float(orthogonal))
 
+    def reaching(self, samples: Samples, sample_weight: Array) -> Distances:
+        """Return the same with cut-offs that no row of positive weight exceeds, and no groups."""
+        farthest = float(self.combined(samples)[sample_weight > 0.0].max()) * (1.0 + 1e-9)
+        return replace(self, groups=()).with_cutoffs(*(self.cutoffs * farthest))
+
     def beside(self, directions: Array) -> Distances:
         """Return the same where nothing along some more directions counts against a row."""
         return replace(
@@ -117,14 +124,26 @@ class Distances:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DistanceScore:
-    """A score for rows whose noise is not white: minus the larger distance, in cut-offs."""
+    """A score for rows whose noise is not white: minus the larger distance, in cut-offs.
+
+    Where there is a cloud of rows in straightened columns, the distance from that counts instead,
+    in units of its limit, if it is less: the tail of a skewed column is far from the bulk and not
+    wrong. But not for rows of a group that stands apart, which may be near.
+    """
 
     standardizer: Standardizer
     distances: Distances
+    straight: Cloud | None = None
 
     def __call__(self, X: NDArray[np.floating]) -> Array:
         """Return the score of each row of X, at most 0; lower is less trusted."""
-        return -self.distances.combined(DenseSamples(self.standardizer.apply(X)))
+        samples = DenseSamples(self.standardizer.apply(X))
+        scores = -self.distances.combined(samples)
+        if self.straight is None:
+            return scores
+        near = -np.sqrt(-EllipticalScore(self.standardizer, self.straight)(X))
+        apart = self.distances.apart(samples) > 0.5
+        return np.where(apart, scores, np.maximum(scores, near))
 
     def contributions(self, X: NDArray[np.floating]) -> tuple[Array, Array]:
         """Return how much each column counts against each row, and how far out it is there.
@@ -194,10 +213,10 @@ def distances_for(
     if sample_weight is not None:
         typical = float(weighted_quantile(found.score(samples), sample_weight, [0.5])[0])
         factor = max(typical**2 / float(chi2.ppf(0.5, rank)), _TINY)
-        values = np.maximum(values * factor, _LEAST)
-        found = Distances(centre, components @ axes, values, found.score_cutoff, 1.0)
-    cutoff = _orthogonal_cutoff(found.orthogonal(samples), weights)
-    return Distances(centre, found.components, found.variances, found.score_cutoff, cutoff)
+        found = replace(found, variances=np.maximum(values * factor, _LEAST))
+    return found.with_cutoffs(
+        found.score_cutoff, _orthogonal_cutoff(found.orthogonal(samples), weights)
+    )
 
 
 def _orthogonal_cutoff(distances: Array, weights: Array) -> float:

@@ -24,7 +24,7 @@ from outweigh.fit.columns import (
 )
 from outweigh.fit.groups import price_of_direction, principal_axes, set_apart
 from outweigh.fit.marginals import Marginals, marginals
-from outweigh.fit.posterior import Group, two_laws
+from outweigh.fit.mixture import Group, two_laws
 from outweigh.fit.radial import RadialLaw, discovered, radial_law, second_group
 from outweigh.fit.reach import Reach
 from outweigh.fit.scatter import Scatter
@@ -122,8 +122,10 @@ class Judgement:
         The share of the rows that are far or apart where they are too many to be wrong; all are
         kept then. Else 0.
     doubtful : float
-        The share of the rows that stand together in columns of so few values that such a group may
-        be genuine, and that were kept.
+        The share of the rows that were kept but may be wrong.
+    doubt : {"overlap", "few values"}
+        Why: they are a group that overlaps the others, or stand together in columns of so few
+        values that such a group may be genuine.
     seen : float
         The share of the columns that rows are judged by; the others have too few values.
     """
@@ -136,6 +138,7 @@ class Judgement:
     spared: float
     divided: float
     doubtful: float
+    doubt: str
     seen: float
 
 
@@ -167,10 +170,11 @@ def judge_rows(
     everything = np.ones(len(X), dtype=np.bool_)
     form = marginals(X, sample_weight, everything, straighten=False)
     apart: list[Mask] = []
+    overlapping = ~everything
     if shaped and bound > 0.0:
         # As many are looked for as there may be at all, however few may be distrusted.
         most = max(bound, tuning.loose_bound)
-        apart = set_apart(form.apply(X), sample_weight, most, tuning)
+        apart, overlapping = set_apart(form.apply(X), sample_weight, most, tuning)
         # Skewness is read off the bulk alone: a group at one side would look like it.
         bulk = ~np.any(apart, axis=0) if apart else everything
         bent = marginals(X, sample_weight, bulk, straighten=straighten)
@@ -178,7 +182,8 @@ def judge_rows(
             # Both count: straightening a column shows groups that its tail hid, and draws those
             # beyond the tail in.
             form = bent
-            apart += set_apart(form.apply(X), sample_weight, most, tuning)
+            more, also = set_apart(form.apply(X), sample_weight, most, tuning)
+            apart, overlapping = apart + more, overlapping | also
     judge = _Judge(form.apply(X), sample_weight, bound, tuning)
     found = judge.by_shape(apart, grouped=grouped) if shaped else judge.undecided()
     least = float(np.finfo(np.float64).eps) * max(float(found.squared.max()), 1.0)
@@ -200,7 +205,8 @@ def judge_rows(
         apart=share(found.chance >= 0.5),
         spared=share((suspect < 0.5) & (clean >= 0.5)),
         divided=found.divided,
-        doubtful=share(found.told & (clean >= 0.5)),
+        doubtful=share((overlapping if grouped else found.told) & (clean >= 0.5)),
+        doubt="overlap" if grouped else "few values",
         seen=columns.size / n_columns if shaped else 0.0,
     )
 
@@ -488,10 +494,7 @@ class _Judge:
         """Return each row's chance to be of a group that stands apart indeed, and those groups."""
         clean = np.ones(len(far))
         groups: list[Group] = []
-        # A group may be far as a whole; else its far rows are none of it.
-        whole = [self.weight[group & far].sum() > self.weight[group].sum() / 2 for group in apart]
-        candidates = [g if w else g & ~far for g, w in zip(apart, whole, strict=True)]
-        candidates = [group for group in candidates if self.weight[group].sum() >= 3.0]
+        candidates = [group for group in apart if self.weight[group].sum() >= 3.0]
         others = np.any(candidates, axis=0) if candidates else far
         for group in candidates:
             bulk = ~far & ~others

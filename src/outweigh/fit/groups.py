@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import minimize
 from scipy.special import chdtri, expit
 
 from outweigh.fit.columns import column_quantiles, weighted_quantile
@@ -67,26 +68,28 @@ def principal_axes(rows: Array, weight: Array) -> tuple[Array, Array]:
 
 def set_apart(
     Z: Array, sample_weight: Array, bound: float, tuning: Tuning
-) -> list[NDArray[np.bool_]]:
-    """Return the minorities that stand apart, one after the other, as masks of rows.
+) -> tuple[list[NDArray[np.bool_]], NDArray[np.bool_]]:
+    """Return the minorities that stand apart, as masks of rows, and one that overlaps the others.
 
-    A group counts if it is worth its direction, its share, distance and spread, and if a valley of
-    the density parts it from the others. All groups together hold at most the share `bound`.
+    A group counts if it is worth its direction, its share, distance and spread. It stands apart if
+    a valley of the density parts it from the others. It overlaps them if there is none, but no one
+    law along its direction, however skewed and heavy-tailed, explains the rows as well. All groups
+    apart together hold at most the share `bound`.
     """
     n = float(sample_weight.sum())
     rest = np.ones(len(Z), dtype=np.bool_)
     groups: list[NDArray[np.bool_]] = []
     while len(groups) < _MOST_GROUPS:
-        minor = _next_group(
+        minor, apart = _next_group(
             Z[rest], sample_weight[rest], (bound * n) - sample_weight[~rest].sum(), tuning
         )
-        if minor is None:
-            break
         group = np.zeros(len(Z), dtype=np.bool_)
         group[np.flatnonzero(rest)[minor]] = True
+        if not apart:
+            return groups, group
         groups.append(group)
         rest &= ~group
-    return groups
+    return groups, ~rest & False
 
 
 def _in_span(rows: Array, weight: Array) -> Array:
@@ -108,7 +111,8 @@ def _in_span(rows: Array, weight: Array) -> Array:
 
 def _next_group(
     Z: Array, weight: Array, allowed: float, tuning: Tuning
-) -> NDArray[np.bool_] | None:
+) -> tuple[NDArray[np.bool_], bool]:
+    """Return a minority and whether it stands apart; none of the rows where there is none."""
     n, d = float(weight.sum()), Z.shape[1]
     if n < _ROWS_FOR_SEARCH * d:
         # Too few rows to look for a direction: those of most variance, as they are.
@@ -126,18 +130,23 @@ def _next_group(
         found = two_groups(Y, weight, found[0][:, best], EM_STEPS // 2, odds)
     directions, odds, gain = found
     price = price_of_direction(n, d) + 1.5 * np.log(n)
+    first = True
+    overlapping = np.zeros(len(Z), dtype=np.bool_)
     for j in np.argsort(-np.round(gain, 6), kind="stable"):
         if gain[j] < price:
             break
         minor = odds[:, j] >= 0.5
         if weight[minor].sum() > n / 2.0:
             minor = ~minor
-        if (
-            0.0 < weight[minor].sum() <= allowed
-            and valley(Y @ directions[:, j], weight, minor) <= tuning.valley
-        ):
-            return np.asarray(minor)
-    return None
+        if not 0.0 < weight[minor].sum() <= allowed:
+            continue
+        y = Y @ directions[:, j]
+        if valley(y, weight, minor) <= tuning.valley:
+            return np.asarray(minor), True
+        if first and gain[j] - gain_of_one_law(y, weight) >= 1.5 * np.log(n):
+            overlapping = minor
+        first = False
+    return overlapping, False
 
 
 def two_groups(
@@ -314,6 +323,37 @@ def valley(y: Array, weight: Array, minor: NDArray[np.bool_]) -> float:
     density = np.exp(-0.5 * ((grid[:, None] - y) / width) ** 2) @ weight
     lower_peak = max(float(min(density[:5].max(), density[-5:].max())), _TINY)
     return float(density.min()) / lower_peak
+
+
+def gain_of_one_law(y: Array, weight: Array) -> float:
+    r"""Return by how many nats one skewed, heavy-tailed law explains y better than a Gaussian.
+
+    The most likely sinh-arcsinh law (Jones and Pewsey, 2009): with :math:`u = (y - m)/s` the value
+    :math:`\sinh(\delta \operatorname{arcsinh} u - \epsilon)` is standard Gaussian. Skewness is
+    :math:`\epsilon`; tails are heavier than a Gaussian's where :math:`\delta < 1`.
+    """
+    n = float(weight.sum())
+    y = y - weight @ y / n
+    y = y / max(float(np.sqrt(weight @ y**2 / n)), _TINY)
+
+    def loss(t: Array) -> tuple[float, Array]:
+        shrink, delta = np.exp(-t[1]), np.exp(t[3])
+        u = (y - t[0]) * shrink
+        bent = delta * np.arcsinh(u)
+        z, root = np.sinh(bent - t[2]), np.sqrt(1.0 + u * u)
+        steep = np.sqrt(1.0 + z * z)
+        value = weight @ (np.log(steep / root) - 0.5 * z * z) + n * (t[3] - t[1])
+        by_bent = z / steep - z * steep
+        by_u = (by_bent * delta - u / root) / root
+        gradient = [-shrink * (weight @ by_u), -n - weight @ (by_u * u)]
+        gradient += [-(weight @ by_bent), n + weight @ (by_bent * bent)]
+        return -float(value), -np.array(gradient)
+
+    side = float(np.sign(weight @ y**3))
+    starts = ([0.0, 0.0, 0.0, 0.0], [-0.5 * side, -0.3, side, -0.3])
+    bounds = [(-3.0, 3.0), (-3.0, 3.0), (-6.0, 6.0), (-1.5, 1.5)]
+    fits = [minimize(loss, t, jac=True, method="L-BFGS-B", bounds=bounds) for t in starts]
+    return float(n / 2.0 - min(fit.fun for fit in fits))
 
 
 def _unit(columns: Array) -> Array:

@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from outweigh.fit.distances import Distances, distances_for
-from outweigh.fit.posterior import Groups
+from outweigh.fit.mixture import Groups
 from outweigh.fit.radial import discovered, radial_law, second_group
 from outweigh.fit.readers import fix_signs
 from outweigh.fit.tuning import TUNING
@@ -24,6 +24,8 @@ _FOLDS = 5
 # In a table without any wrong row one is taken for far out in so many tables.
 _NONE = 0.05
 _TINY = 1e-12
+# Variances that differ by no more than this part are equal but for rounding.
+_EQUAL = 1e-9
 
 
 def folds_of(keys: Array) -> Indices:
@@ -34,10 +36,21 @@ def folds_of(keys: Array) -> Indices:
 
 
 def leading_directions(samples: Samples, weights: Array, centred: bool) -> tuple[Array, Array]:
-    """Return eigenvalues and eigenvectors of the weighted second moments, largest first."""
+    """Return eigenvalues and eigenvectors of the weighted second moments, largest first.
+
+    Of directions of equal variance any mixture would do: those that lie on the first features come
+    first, so that rounding does not choose.
+    """
     values, vectors = np.linalg.eigh(as_array(samples.moment(weights, centred=centred)))
+    values, vectors = values[::-1], vectors[:, ::-1]
+    differ = -np.diff(values) > _EQUAL * values[:-1] + _TINY * values[0]
+    order = np.linspace(1.0, 0.0, values.size)[:, None]
+    for tied in np.split(np.arange(values.size), np.flatnonzero(differ) + 1):
+        if tied.size > 1:
+            part = vectors[:, tied]
+            vectors[:, tied] = part @ np.linalg.eigh(part.T @ (order * part))[1][:, ::-1]
     # Eigenvectors have no sign of their own, and starts along them must not depend on it.
-    return values[::-1], fix_signs(vectors[:, ::-1].T).T
+    return values, fix_signs(vectors.T).T
 
 
 def beyond_limits(
@@ -109,22 +122,6 @@ def beyond_limits(
         for distance in (fitted.score(samples), fitted.orthogonal(samples))
     ]
     return grouped.with_cutoffs(*np.maximum(np.sqrt(limits), farthest))
-
-
-def at_most(
-    distances: Distances, samples: Samples, sample_weight: Array, bound: float
-) -> Distances:
-    """Return the distances with cut-offs that no row exceeds, where more than the bound allows do.
-
-    Then they are no outliers but the shape of the rows.
-    """
-    combined = distances.combined(samples)
-    if sample_weight[combined > 1.0].sum() <= bound * sample_weight.sum():
-        return distances
-    factor = float(combined[sample_weight > 0.0].max()) * (1.0 + 1e-9)
-    return replace(distances, groups=()).with_cutoffs(
-        distances.score_cutoff * factor, distances.orthogonal_cutoff * factor
-    )
 
 
 def fitted_distances(

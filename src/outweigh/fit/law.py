@@ -50,17 +50,6 @@ class Student:
     freedom: float
     step: float = 0.0
 
-    @property
-    def unit(self) -> float:
-        """The spread at which its variance is one."""
-        return float(np.sqrt(1.0 - 2.0 / self.freedom))
-
-    def steady(self, z: Array) -> Array | None:
-        """Return what rows at z count in the most likely centre and spread; None if all alike."""
-        if math.isinf(self.freedom):
-            return None
-        return np.asarray((self.freedom + 1.0) / (self.freedom + z * z))
-
     def standard(self, z: Array) -> Array:
         """Return the log density at z, about zero and of spread one."""
         nu, squares = self.freedom, z * z
@@ -97,14 +86,6 @@ class Learned:
 
     log_densities: Array
     step: float = 0.0
-
-    @property
-    def unit(self) -> float:
-        """The spread at which its variance is one."""
-        return 1.0
-
-    def steady(self, z: Array) -> None:
-        """Return None: in centre and spread, its moments, all rows count alike."""
 
     def standard(self, z: Array) -> Array:
         """Return the log density at z, about zero and of spread one."""

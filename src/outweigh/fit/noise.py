@@ -36,6 +36,7 @@ _ROUNDING = 1e-9
 # Spreads whose squares, and sums of products of squares, are well within floating point.
 _SMALLEST_LEVEL, _LARGEST_LEVEL = 1e-70, 1e70
 _RANK_RTOL = 1e-10
+_NEARLY_NONE = 1e-6
 # Times 1/sqrt(n): the relative error of a median absolute deviation of Gaussian values.
 MAD_ERROR = 1.17
 
@@ -169,6 +170,12 @@ class Noise:
             self, samples=samples.without(pruned) if pruned.size else samples, pruned=pruned
         )
 
+    def counted(self, share: Array) -> Noise:
+        """Return the same with each row counted as a share of one; those of nearly none pruned."""
+        pruned = np.union1d(self.pruned, np.flatnonzero(share < _NEARLY_NONE))
+        weight = self.sample_weight * np.maximum(share, _NEARLY_NONE)
+        return replace(self.without(pruned), sample_weight=weight)
+
     def some_rows(self, count: int) -> tuple[Array, Array]:
         """Return about so many rows in the units of the user, spread evenly, with their weights."""
         return _spread_rows(self.rows, self.sample_weight, self.keys, count)
@@ -272,6 +279,7 @@ def first_look(
         standardizer = replace(standardizer, scale=scales * level)
     samples = _samples(rows, standardizer)
     anchor = standardizer.direction(centre)
+    refuse_huge(np.array([anchor @ anchor]))
     # Rows in chunks find, in the same pass, the moments of those that are most likely kept.
     likely = _noise_radius_sq(float(sample_weight.sum()), columns.size)
     far = samples.squared_distances(anchor, (likely, sample_weight))
@@ -356,7 +364,8 @@ def pruning_radius_sq(
     distances = np.sqrt(squared_distances)
     middle = float(weighted_quantile(distances, sample_weight, [0.5])[0])
     deviation = float(weighted_quantile(np.abs(distances - middle), sample_weight, [0.5])[0])
-    by_bulk = middle + tuning.far * MAD_TO_SD * deviation
+    # A row at the median is within, also where a root squared is a little less.
+    by_bulk = (middle + tuning.far * MAD_TO_SD * deviation) * (1.0 + 1e-9)
     return float(max(_noise_radius_sq(float(sample_weight.sum()), n_features), by_bulk**2))
 
 

@@ -43,6 +43,11 @@ class RadialLaw:
         with np.errstate(over="ignore"):
             return np.asarray(fdtrc(self.k, self.nu, squared / self.scale))
 
+    def log_density(self, squared: Array) -> Array:
+        """Return the log density of positive squared distances."""
+        x = np.log(squared / self.scale)
+        return np.asarray(_log_f(x, self.k, self.nu) - np.log(squared))
+
     @property
     def freedom(self) -> float:
         """Those of the t law along any direction; infinite where it is as good as a Gaussian."""
@@ -52,6 +57,14 @@ class RadialLaw:
     def at_median(self, median: float) -> RadialLaw:
         """Return the law of the same shape with another median."""
         return RadialLaw(max(median, _TINY) / float(fdtri(self.k, self.nu, 0.5)), self.k, self.nu)
+
+
+def _log_f(x: Array, k: float, nu: float) -> Array:
+    """Return the log density of x = log F, F of the law F(k, nu)."""
+    u = x + np.log(k / nu)
+    return np.asarray(
+        k / 2.0 * u - (k + nu) / 2.0 * np.logaddexp(0.0, u) - betaln(k / 2.0, nu / 2.0)
+    )
 
 
 def radial_law(
@@ -134,11 +147,7 @@ def second_group(
         return part, 100.0 * float(np.sum((t[1:3] - part) ** 2))
 
     def log_f(t: Array) -> Array:
-        k, nu = np.exp(inside(t)[0])
-        u = x - t[0] + np.log(k / nu)
-        return np.asarray(
-            k / 2.0 * u - (k + nu) / 2.0 * np.logaddexp(0.0, u) - betaln(k / 2.0, nu / 2.0)
-        )
+        return _log_f(x - t[0], *np.exp(inside(t)[0]))
 
     def one(t: Array) -> float:
         return inside(t)[1] - each * float(log_f(t).sum())

@@ -26,9 +26,12 @@ _MIN_ROWS, _MIN_FEATURES = 30, 8
 _SPIKES_SET_ASIDE = 4
 _POWER_STEPS = 100
 _LANCZOS_ABOVE = 80
-_START_ENTRIES, _THRESHOLD_STEPS = 12, 20
+# A component of unknown entries begins with so many.
+START_ENTRIES, _THRESHOLD_STEPS = 12, 20
 # A robust scatter in m directions wants this many rows for each.
 _ROWS_PER_DIRECTION = 10
+# What decides between directions of equal excess, beside the largest entry.
+_FAINT = 1e-9
 # The bulk varies along a direction, and not outliers alone, where it has this part of the variance
 # there and this much more than the edge of noise.
 _BULK_PART, _ABOVE_EDGE = 0.7, 1.15
@@ -140,7 +143,7 @@ class SparseReader:
         left, found = excess.copy(), []
         for k in self.n_nonzero:
             found.append(entries_read_out(left, k))
-            left = _deflated(left, found[-1])
+            left = projected_out(left, found[-1][:, None])
         return np.column_stack(found)
 
     def initial(self, excess: Array, samples: Samples, sample_weight: Array) -> Array:
@@ -277,7 +280,7 @@ def count_significant(
     (2013).
     """
     d = excess.shape[0]
-    start = SparseReader((max(1, min(_START_ENTRIES, d)),) * n_components)
+    start = SparseReader((max(1, min(START_ENTRIES, d)),) * n_components)
     largest = largest_of(d)
     counts = []
     for u in start.initial(excess, samples, sample_weight).T[:n_components]:
@@ -496,10 +499,19 @@ def _on_support(excess: Array, support: Indices) -> Array:
 
 
 def _deflated(excess: Array, *found: Array) -> Array:
-    """Return A with each found direction projected out on both sides."""
+    """Return the excess of the moments I + A with each found direction projected out of them.
+
+    That is -1 along those, and not 0: where rows vary less than noise all other excess is negative,
+    and they would be the largest again. Of directions along which rows do not vary any mixture
+    would do, so features come in their order.
+    """
     if not found:
         return excess
-    return projected_out(excess, orthonormal(np.column_stack(found)))
+    basis = orthonormal(np.column_stack(found))
+    left = projected_out(excess, basis) - basis @ basis.T
+    d = excess.shape[0]
+    left.flat[:: d + 1] += _FAINT * max(float(np.abs(excess).max()), 1.0) * np.linspace(1.0, 0.5, d)
+    return left
 
 
 def projected_out(excess: Array, basis: Array) -> Array:

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from outweigh.fit.beyond import in_features, level_beside
 from outweigh.fit.certificate import FEWEST_ROWS, certified
@@ -36,16 +37,19 @@ from outweigh.fit.task import Settings, Task
 from outweigh.fit.tuning import Tuning
 from outweigh.fit.unknown import fit_elliptical, looks_correlated
 from outweigh.fit.volume import fit_by_volume, looks_white
+from outweigh.fit.widened import Widened, may_be_widened, widened_beyond
 from outweigh.fit.workspace import Everything, Part, Workspace, coordinates, workspace_for
 from outweigh.norms import KyFan
 from outweigh.norms.entrywise import top_k_indices
 from outweigh.objectives import MomentObjective
-from outweigh.optimise import steps_for
 from outweigh.optimise.descent import Callback
+from outweigh.optimise.steps import steps_for
 from outweigh.protocols import Array, Indices, Samples, Status
 from outweigh.samples import Rows
 from outweigh.samples.matrices import as_array
 
+# How a solution looks that is clean, for a known reason.
+_CLEAN = (1.0, False)
 # A typical law is read off so many rows, more where they have fewer columns, and columns.
 _LAW_ROWS, _LAW_COLUMNS = 2000, 200
 
@@ -64,6 +68,16 @@ class _Solution:
     found: Found
     bound: float
     components: Array
+
+    @property
+    def looks(self) -> tuple[float, bool]:
+        """How unclean the rows look, less first: by how much, and whether for no known reason."""
+        level = self.problem.floor(self.found.weights.values).clean
+        above = max(self.found.value / level, 1.0) if level > 0.0 else 1.0
+        return above, not _explained(self.found)
+
+
+_Settle = Callable[[Noise, Settings], _Solution]
 
 
 def fit(
@@ -108,14 +122,42 @@ def fit(
     if task.n_components and settings.covariance is not None:
         # What is sparse in the features is not so in whitened rows.
         sought = replace(task, n_nonzero=None)
-    counts = _first_counts(noise, sought)
     # Each feature in units of its own, whatever those of an attempt are.
     law = _LawOfRows(noise)
+
+    def settle(noise: Noise, settings: Settings) -> _Solution:
+        return _settled(noise, sought, settings, callback, law)
+
+    solution = (
+        settle(noise, settings) if task.n_components else _mean_of(noise, settings, law, settle)
+    )
+    stalled = solution.found.status is Status.STALLED and not solution.found.weights.groups
+    if task.n_components and settings.find_covariance and stalled:
+        # Neither clean nor with outliers in groups: never white, but skewed or of heavy tails.
+        return fit_by_volume(solution.noise, task, settings)
+    if may_correlate and not _explained(solution.found):
+        shaped = fit_elliptical(solution.noise, task, settings)
+        unseen = bool(solution.found.weights.groups) and shaped.certificate.apart == 0.0
+        grouped = solution.problem.removed(solution.found.weights.values) if unseen else 0.0
+        # Groups that only uncorrelated columns would show are not passed over in silence.
+        return shaped.in_doubt(grouped) if grouped > shaped.certificate.removed else shaped
+    return _finished(solution, task, settings)
+
+
+def _settled(
+    noise: Noise,
+    task: Task,
+    settings: Settings,
+    callback: Callback | None,
+    law: Callable[[Array], Law],
+) -> _Solution:
+    """Return the solution in units, and with counts of entries, that follow from its weights."""
+    counts = _first_counts(noise, task)
     risen = False
     for left in reversed(range(settings.tuning.attempts)):
-        solution = _Attempt(noise, sought, counts, settings, callback, law).solve()
+        solution = _Attempt(noise, task, counts, settings, callback, law).solve()
         factor = _better_units(solution, settings)
-        counted = _better_counts(solution, sought, counts, settings)
+        counted = _better_counts(solution, task, counts, settings)
         if risen and sum(counted) < sum(counts):
             # Outliers were counted that fewer entries do not show: no way back to those.
             counted = counts
@@ -124,13 +166,50 @@ def fit(
             break
         counts = counted
         noise = noise if factor is None else noise.rescaled(factor)
-    if may_correlate and not _explained(solution.found):
-        shaped = fit_elliptical(noise, task, settings)
-        unseen = bool(solution.found.weights.groups) and shaped.certificate.apart == 0.0
-        grouped = solution.problem.removed(solution.found.weights.values) if unseen else 0.0
-        # Groups that only uncorrelated columns would show are not passed over in silence.
-        return shaped.in_doubt(grouped) if grouped > shaped.certificate.removed else shaped
-    return _finished(solution, task, counts, settings)
+    return solution
+
+
+def _mean_of(noise: Noise, settings: Settings, law: _LawOfRows, settle: _Settle) -> _Solution:
+    """Return the solution for a mean, without rows that are likely widened.
+
+    At once without them where they lie to no side, unless that leaves the rows unclean. Else they
+    may be groups, which are looked for first: what a radius left of these would hide. Of both
+    solutions, with all rows and without those of no group that are likely widened, the cleaner.
+    """
+    nearer = None
+    widened = law.widened(np.ones(noise.sample_weight.size, dtype=np.bool_))
+    if widened is not None and not widened.to_one_side(noise):
+        nearer = _without(widened, noise, settings, settle)
+        if nearer.looks == _CLEAN:
+            return nearer
+    solution = settle(noise, settings)
+    if solution.found.weights.groups:
+        widened = law.widened(solution.found.weights.wrong < 0.5)
+        nearer = None
+    if widened is None:
+        return solution
+    nearer = nearer or _without(widened, noise, settings, settle)
+    return solution if solution.looks < nearer.looks else nearer
+
+
+def _without(widened: Widened, noise: Noise, settings: Settings, settle: _Settle) -> _Solution:
+    """Return the solution with each row counted by its chance not to be widened."""
+    fewer, left = noise.counted(1.0 - widened.chance), settings
+    if settings.contamination is not None:
+        # Of those left so many may be wrong that no more are than the bound allows.
+        share = float(fewer.kept.sum() / noise.kept.sum())
+        left = replace(settings, contamination=max(1.0 - (1.0 - settings.bound) / share, 0.0))
+    nearer = settle(fewer, left)
+    problem = replace(nearer.problem, sample_weight=noise.sample_weight)
+    found, values = nearer.found, nearer.found.weights.values
+    allowed = problem.domain(settings.bound).project(values)
+    if not np.allclose(allowed, values, rtol=1e-9, atol=0.0):
+        found = _seen_by(problem, replace(found, weights=replace(found.weights, values=allowed)))
+    bound = problem.least_bound(allowed)
+    if settings.contamination is not None:
+        bound = problem.in_whole_rows(settings.bound)
+    noise = replace(nearer.noise, sample_weight=noise.sample_weight, radius_sq=widened.beyond)
+    return replace(nearer, noise=noise, problem=problem, found=found, bound=bound)
 
 
 def _explained(found: Found) -> bool:
@@ -361,23 +440,48 @@ class _Attempt:
 
 
 class _LawOfRows:
-    """The law of a typical feature under given weights, read off some rows and features."""
+    """The law of clean rows, read off some rows and features: of one feature, and of distances."""
 
     def __init__(self, noise: Noise) -> None:
         self._noise = noise
-        self._read: tuple[Indices, Array, TypicalLaw] | None = None
 
     def __call__(self, weights: Array) -> Law:
-        noise = self._noise
-        if self._read is None:
-            d = noise.samples.n_features
-            places, times = spread_places(
-                noise.sample_weight, noise.keys, max(_LAW_ROWS, _LAW_ROWS * _LAW_COLUMNS // d)
-            )
-            some = slice(None, None, -(-d // _LAW_COLUMNS))
-            self._read = places, times, TypicalLaw(noise.rows_at(places, some), times)
-        places, times, law = self._read
-        return law(times * weights[places] / noise.sample_weight[places])
+        """Return the law of a typical feature under given weights."""
+        places, times, _ = self._some
+        return self._typical(times * weights[places] / self._noise.sample_weight[places])
+
+    def widened(self, among: NDArray[np.bool_]) -> Widened | None:
+        """Return which rows, of those named, are likely widened; None where none are."""
+        noise, d = self._noise, self._noise.samples.n_features
+        assert noise.far is not None
+        # Rows may be too far out and kept all the same, where the bound allows no more.
+        among = among & (noise.kept > 0.0) & (noise.far <= noise.radius_sq)
+        squared, weight = noise.far[among], noise.sample_weight[among]
+        if not may_be_widened(squared, weight, d):
+            return None
+        places, times, rows = self._some
+        some = among[places]
+        found = widened_beyond(squared, weight, rows[some], times[some], d)
+        if found is None:
+            return None
+        chance = np.zeros(among.size)
+        chance[among] = found[1]
+        return Widened(found[0], chance)
+
+    @cached_property
+    def _some(self) -> tuple[Indices, Array, Array]:
+        """Their places, how often each counts, and the rows about the centre."""
+        noise, d = self._noise, self._noise.samples.n_features
+        places, times = spread_places(
+            noise.sample_weight, noise.keys, max(_LAW_ROWS, _LAW_ROWS * _LAW_COLUMNS // d)
+        )
+        some = slice(None, None, -(-d // _LAW_COLUMNS))
+        return places, times, noise.rows_at(places, some) - noise.anchor[some]
+
+    @cached_property
+    def _typical(self) -> TypicalLaw:
+        _, times, rows = self._some
+        return TypicalLaw(rows, times)
 
 
 def _beside(problem: Problem, components: Array) -> Problem:
@@ -498,7 +602,7 @@ def _better_units(solution: _Solution, settings: Settings) -> Array | None:
     return factor if np.any(np.abs(factor - 1.0) > tuning.units_tolerance) else None
 
 
-def _finished(solution: _Solution, task: Task, counts: tuple[int, ...], settings: Settings) -> Fit:
+def _finished(solution: _Solution, task: Task, settings: Settings) -> Fit:
     """Return the fit with its certificate and scores, in the coordinates of the features."""
     noise, part, problem, found = (
         solution.noise,

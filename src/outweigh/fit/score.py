@@ -10,8 +10,8 @@ from scipy.special import expit
 
 from outweigh.fit.columns import weighted_quantile
 from outweigh.fit.elliptical import Cloud
+from outweigh.fit.mixture import Groups
 from outweigh.fit.noise import Noise, Standardizer
-from outweigh.fit.posterior import Groups
 from outweigh.fit.search import Weights
 from outweigh.fit.tuning import TUNING
 from outweigh.forms import Form
@@ -129,7 +129,7 @@ class RowScore:
             np.maximum(along, 0.0, out=along)
             # By how much it speaks against the row, in nats: probabilities are all close to one.
             seen = group.seen(samples)
-            odds = np.logaddexp(0.0, np.logaddexp.reduce(group.log_odds(seen), axis=0))
+            odds = np.logaddexp(0.0, group.log_odds(seen))
             total = along.sum(axis=1)
             # A row at the centre along the direction has no feature that speaks against it.
             share = np.divide(odds, total, out=np.zeros_like(odds), where=total > 1e-12)

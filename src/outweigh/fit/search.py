@@ -15,14 +15,14 @@ from functools import cache
 
 import numpy as np
 
-from outweigh.fit.posterior import Groups, groups_apart
+from outweigh.fit.mixture import Groups
+from outweigh.fit.posterior import groups_apart
 from outweigh.fit.problem import Problem
 from outweigh.fit.workspace import Workspace
 from outweigh.forms import Form
 from outweigh.norms.floor import NoiseFloor
-from outweigh.optimise import descend
 from outweigh.optimise.capped_simplex import CappedSimplex
-from outweigh.optimise.descent import Callback, Iterate, Result
+from outweigh.optimise.descent import Callback, Iterate, Result, descend
 from outweigh.protocols import Array, Status, StepRule, Survey, Update
 
 

@@ -14,7 +14,7 @@ from scipy.special import expit, ndtri
 from outweigh.fit.columns import column_quantiles, largest_of
 from outweigh.fit.elliptical import Judgement, judge_rows
 from outweigh.fit.law import GAUSSIAN
-from outweigh.fit.posterior import Group
+from outweigh.fit.mixture import Group
 from outweigh.fit.tuning import Tuning
 from outweigh.protocols import Array, Indices
 

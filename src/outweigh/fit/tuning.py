@@ -85,7 +85,9 @@ class Tuning:
     few_far, few_far_share
         So many far rows, or that share of all, are single outliers; more may be the tail of one
         law. Where those in excess of the law are asked for that instead, a class of .05 planted in
-        another costs 1.0 of the plain mean's error for .64 (`real`, the chosen half).
+        another costs 1.0 of the plain mean's error for .64 (`real`, the chosen half). With straight
+        columns this share of clean rows is as far out as rows that components distrust; at .01 and
+        .05 clean lognormal rows lose .013 and .032, and .76 and .84 of breast cancer is found.
     false_discoveries
         Of the rows taken for far this share may be clean. At 0.05 more ordinary tables lose a tenth
         of their rows.

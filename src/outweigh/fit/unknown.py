@@ -94,7 +94,7 @@ def fit_elliptical(noise: Noise, task: Task, settings: Settings) -> Fit:
         spared=judged.spared,
         divided=judged.divided,
         doubtful=judged.doubtful,
-        doubt="few values",
+        doubt=judged.doubt,
         seen=judged.seen,
         unlike_clean="columns have too few values to tell groups of rows from outliers",
     )

@@ -14,25 +14,30 @@ from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from outweigh.fit.beyond import in_features
 from outweigh.fit.certificate import certified
 from outweigh.fit.columns import weighted_quantile
 from outweigh.fit.distances import DistanceScore
-from outweigh.fit.elliptical import judge_rows, judged_columns
+from outweigh.fit.elliptical import Cloud, judge_rows, judged_columns
 from outweigh.fit.held_out import (
-    at_most,
     beyond_limits,
     fitted_distances,
     folds_of,
     leading_directions,
     rank_of,
 )
-from outweigh.fit.noise import Noise
-from outweigh.fit.posterior import Groups
+from outweigh.fit.marginals import marginals
+from outweigh.fit.mixture import Groups
+from outweigh.fit.noise import Noise, spread_places
 from outweigh.fit.problem import Problem
+from outweigh.fit.radial import radial_law
+from outweigh.fit.reach import Reach
 from outweigh.fit.readers import SparseReader, effective_entries, is_white, too_few_for_white
 from outweigh.fit.result import Fit
+from outweigh.fit.scatter import Scatter
+from outweigh.fit.score import EllipticalScore
 from outweigh.fit.search import Found, Weights
 from outweigh.fit.task import Settings, Task
 from outweigh.fit.tuning import Tuning
@@ -76,7 +81,7 @@ def fit_by_volume(noise: Noise, task: Task, settings: Settings) -> Fit:
     problem = Problem(objective, noise.sample_weight, noise.pruned, 3.0, samples.n_features, tuning)
     known = settings.contamination is not None
     bound = problem.in_whole_rows(settings.bound if known else tuning.volume_bound)
-    judged = _judged_columns(noise, samples, tuning)
+    judged, continuous = _judged_columns(noise, samples, tuning)
     seen = samples.columns(judged)
     values, vectors = leading_directions(seen, problem.untouched, centred)
     q = n_leading(float(noise.kept.sum()), values, tuning)
@@ -84,6 +89,7 @@ def fit_by_volume(noise: Noise, task: Task, settings: Settings) -> Fit:
     start, clumps = _without_apart(start, vectors[:, :q], settings.bound)
     bound_of_start = max(bound, start.removed(start.untouched))
     weights, n_iter = least_volume(start, vectors[:, :q], bound_of_start)
+    straight = None
     if known:
         # The weights have trimmed clean rows too, so that distances are measured by all rows.
         distances = fitted_distances(seen, weights, q, centred, noise.kept)
@@ -97,8 +103,21 @@ def fit_by_volume(noise: Noise, task: Task, settings: Settings) -> Fit:
             distances = beyond_limits(
                 seen, weights, noise.kept, folds, q, centred, clumps, last=left == 0
             )
-            distances = at_most(distances, seen, noise.kept, settings.bound)
-            trusted = np.where(distances.combined(seen) > 1.0, 0.0, noise.kept)
+            beyond = distances.combined(seen) > 1.0
+            if continuous and beyond.any():
+                straight = _straight(noise, judged, ~beyond & (noise.kept > 0.0), tuning)
+            if straight is not None:
+                unusual = noise.rows.map(EllipticalScore(noise.standardizer, straight)) < -1.0
+                pruned = noise.pruned[unusual[noise.pruned]]
+                if pruned.size < noise.pruned.size:
+                    # What was too far out at the first look may be the tail of skewed columns.
+                    return fit_by_volume(noise.without(pruned), task, settings)
+                beyond &= unusual | (distances.apart(seen) > 0.5)
+            if noise.kept[beyond].sum() > settings.bound * noise.kept.sum():
+                # Then they are no outliers but the shape of the rows.
+                distances, straight = distances.reaching(seen, noise.kept), None
+                beyond = np.zeros_like(beyond)
+            trusted = np.where(beyond, 0.0, noise.kept)
             weights = trusted / trusted.sum()
         bound = problem.removed(weights)
     components = part.lift(leading_directions(samples, weights, centred)[1][:, :r])
@@ -111,7 +130,7 @@ def fit_by_volume(noise: Noise, task: Task, settings: Settings) -> Fit:
         axes = np.eye(samples.n_features)
         distances = distances.lifted(lambda vectors: axes[:, judged] @ vectors)
         distances = distances.beside(np.delete(axes, judged, axis=1))
-    score = DistanceScore(noise.standardizer, distances.lifted(part.lift))
+    score = DistanceScore(noise.standardizer, distances.lifted(part.lift), straight)
     evaluation = objective.evaluate(weights)
     trace = tuple(Iterate(i, evaluation.value, 0.0, True) for i in range(n_iter))
     found = Found(
@@ -139,19 +158,46 @@ def _unlike_white(noise: Noise, task: Task) -> str:
     return "the noise is not white: columns are correlated or vary unevenly"
 
 
-def _judged_columns(noise: Noise, samples: Samples, tuning: Tuning) -> Indices:
-    """Return the columns that rows are judged by: not those of few values, if others are left.
+def _judged_columns(noise: Noise, samples: Samples, tuning: Tuning) -> tuple[Indices, bool]:
+    """Return the columns that rows are judged by, and whether these can be made straight.
 
     Where rows are many they are judged in all directions, each in units of its spread, and a column
-    of zeros and ones counts as much as any. Its rarer value is no outlier.
+    of zeros and ones counts as much as any. Its rarer value is no outlier, so that columns of few
+    values do not count if others are left.
     """
     columns, every = noise.standardizer.columns, np.arange(samples.n_features)
     rows_enough = noise.kept.sum() >= tuning.rows_per_direction * columns.size
     if not rows_enough or noise.standardizer.whitener is not None:
-        return every
+        return every, False
     rows, weight = noise.some_rows(MOST_ROWS)
     judged, _ = judged_columns(rows[:, columns], weight, tuning)
-    return judged if judged.size else every
+    return (judged, True) if judged.size else (every, False)
+
+
+def _straight(
+    noise: Noise, judged: Indices, kept: NDArray[np.bool_], tuning: Tuning
+) -> Cloud | None:
+    """Return the cloud that the rows kept form with skewed columns made straight; None without any.
+
+    The long tail of a skewed column is far from the bulk, and by its distances it may seem to be a
+    second group; with straight columns it is near. The limit is what the share of clean rows
+    exceeds that may be single outliers.
+    """
+    columns = noise.standardizer.columns[judged]
+    count = max(MOST_ROWS, _VALUES_TO_JUDGE // columns.size)
+    places, weight = spread_places(noise.sample_weight, noise.keys, count)
+    rows, kept = noise.rows.entries(places, columns), kept[places]
+    form = marginals(rows, weight, kept)
+    if not np.any(form.g):
+        return None
+    Z, d = form.apply(rows), columns.size
+    scatter = Scatter.of(Z, weight * kept, d, shrink=False)
+    squared = scatter.distances(Z, kept)
+    share = float(weight[~kept].sum() / weight.sum())
+    law = radial_law(squared, weight, d, scatter.count, share, shrink=False)
+    none = np.empty(0)
+    reach = Reach(none.astype(np.intp), none, none)
+    return Cloud(columns, form, None, scatter, law.beyond(tuning.few_far_share), (), reach)
 
 
 def _without_apart(problem: Problem, leading: Array, bound: float) -> tuple[Problem, Groups]:

@@ -1,8 +1,8 @@
 r"""Norms that read the entries of largest magnitude.
 
-:math:`\|v\|_{2,k}` (the k largest entries of a vector), :math:`\|A\|_{F,k,k}` (k rows, the k
-largest entries in each) and :math:`\|A\|_{F,m}` (the m largest entries anywhere), with the only
-top-k and the only hard threshold in the library.
+:math:`\|A\|_{F,k,k}` (k rows, the k largest entries in each) and :math:`\|A\|_{F,m}` (the m
+largest entries anywhere), with the only top-k and the only hard threshold in the library, whose
+length is :math:`\|v\|_{2,k}` of a vector.
 
 A matrix arrives in blocks of full rows, or in tiles on and above its diagonal, where each entry
 stands for two, and only what may still be among the largest is kept. Where it arrives rounded, what
@@ -28,33 +28,6 @@ Blocks = Iterable[tuple[int, int, Floats]]
 _LEAST_ROWS = 15
 # Rows read at once in double precision.
 _EXACT_ROWS = 256
-
-
-@dataclass(frozen=True, slots=True)
-class VectorLargest:
-    r"""The norm :math:`\|v\|_{2,k}`: the l2 norm of the k entries of largest magnitude.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> VectorLargest(2).value(np.array([3.0, 1.0, -4.0]))
-    5.0
-    """
-
-    n_nonzero: int
-
-    def value(self, vector: Array) -> float:
-        """Return the norm of `vector`."""
-        return float(np.linalg.norm(vector[top_k_indices(vector, self.n_nonzero)]))
-
-    def maximizer(self, vector: Array) -> Array:
-        """Return the k-sparse unit vector z with <z, vector> equal to the norm."""
-        indices = top_k_indices(vector, self.n_nonzero)
-        sparse = np.zeros_like(vector)
-        norm = np.linalg.norm(vector[indices])
-        if norm > 0:
-            sparse[indices] = vector[indices] / norm
-        return sparse
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,10 +23,10 @@ def build_report(summaries: Sequence[Summary], images: Mapping[str, bytes]) -> s
     str
         An HTML document.
     """
-    lost = [defeat for summary in summaries for defeat in defeats(summary)]
+    lost = [(s.experiment.name, *cells) for s in summaries for cells in defeats(s)]
     failed = [record for summary in summaries for record in summary.failures]
     n_done = sum(cell.n_done for summary in summaries for cell in summary.cells)
-    n_outside = len({(defeat.experiment, defeat.ours.x) for defeat in lost if defeat.outside})
+    n_outside = len({(name, ours.x) for name, ours, rival in lost if rival.outside(ours)})
     n_points = sum(len(summary.xs) for summary in summaries)
     versions: list[dict[str, str]] = []
     for summary in summaries:
@@ -46,14 +46,14 @@ def build_report(summaries: Sequence[Summary], images: Mapping[str, bytes]) -> s
         ],
         defeats=[
             (
-                defeat.experiment,
-                f"{defeat.ours.x:g}",
-                ALGORITHMS[defeat.rival.algorithm].label,
-                f"{defeat.rival.median:.3f}",
-                f"{defeat.ours.median:.3f}",
-                "no" if defeat.outside else "yes",
+                name,
+                f"{ours.x:g}",
+                ALGORITHMS[rival.algorithm].label,
+                f"{rival.median:.3f}",
+                f"{ours.median:.3f}",
+                "no" if rival.outside(ours) else "yes",
             )
-            for defeat in lost
+            for name, ours, rival in lost
         ],
         failures=[
             (

@@ -22,9 +22,10 @@ from outweigh.fit.search import Found, Weights
 from outweigh.fit.task import Settings, Task
 from outweigh.norms.spectral import largest_eigenpairs
 from outweigh.objectives import MomentObjective
-from outweigh.optimise import Backtracking, CappedSimplex, Constant, Subgradient, descend
-from outweigh.optimise.descent import Callback
-from outweigh.protocols import Array, StepRule
+from outweigh.optimise.capped_simplex import CappedSimplex
+from outweigh.optimise.descent import Callback, descend
+from outweigh.optimise.steps import Constant, Subgradient
+from outweigh.protocols import Array
 from outweigh.samples import Rows
 from outweigh.samples.matrices import as_array
 
@@ -35,33 +36,27 @@ def fit_paper(
     task: Task,
     settings: Settings,
     callback: Callback | None = None,
-    steps: str = "constant",
 ) -> Fit:
     """Run Algorithm 1 or 2 of the paper, or its dense form of Appendix D or E.
+
+    Steps are those of the theorems; halved ones, as the authors' program has them, go further
+    (`outweigh.baselines.plain`).
 
     Parameters
     ----------
     rows, sample_weight, task, settings, callback
         As for `outweigh.fit.road.fit`. What the paper does not have is refused: an unknown
         contamination or number of entries, scales, a covariance, and centred components.
-    steps : {"constant", "backtracking"}, default="constant"
-        The step of the theorems, or halving as the authors' program has it.
     """
     contamination = settings.contamination
     if contamination is None:
         raise ValueError('contamination="auto": solver="paper" needs a number; give one')
     if settings.scale is not None or not settings.is_white:
-        raise ValueError(
-            'scale, covariance: solver="paper" takes X as it is; pass scale=None, covariance=None '
-            "and bring X to unit noise beforehand"
-        )
+        raise ValueError('scale, covariance: must be None for solver="paper": X is taken as it is')
     if task.n_nonzero == ():
         raise ValueError('n_nonzero="auto": solver="paper" needs a number; give one')
     if task.n_components and task.centred:
-        raise ValueError(
-            'assume_centered=False: solver="paper" takes second moments of components about zero; '
-            "subtract a mean beforehand and pass assume_centered=True"
-        )
+        raise ValueError('assume_centered=False: must be True for solver="paper" of components')
     noise = _as_it_is(rows, sample_weight, settings)
     reader: DenseReader | SparseReader | None = None
     norm = task.norm(task.n_nonzero[0] if task.n_nonzero else 0)
@@ -72,10 +67,8 @@ def fit_paper(
     d = noise.samples.n_features
     problem = Problem(objective, sample_weight, noise.pruned, 3.0, d, settings.tuning)
     domain = problem.domain(contamination)
-    rule: StepRule = Backtracking()
-    if steps == "constant":
-        rule = constant_step(objective, domain, settings.max_iter)
-    update, budget = Subgradient(domain), settings.max_iter
+    budget = settings.max_iter
+    update, rule = Subgradient(domain), constant_step(objective, domain, budget)
     result = descend(objective, update, rule, problem.untouched, max_iter=budget, callback=callback)
     weights = Weights(result.weights, result.force, result.drift, result.pushed)
     found = Found(weights, result.value, result.form, result.status, result.trace)

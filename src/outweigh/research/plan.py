@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from numbers import Integral, Real
+from typing import Any
 
 from scipy.optimize import brentq
 
+from outweigh.constraints import COUNT, POSITIVE, SHARE, check
 from outweigh.norms import KyFan, RowwiseLargest
 from outweigh.norms.floor import noise_floor
 from outweigh.protocols import Norm
@@ -73,19 +74,18 @@ def rows_needed(
     >>> sparse.visible < dense.visible
     True
     """
-    for name, value, largest in (
-        ("n_features", n_features, math.inf),
-        ("n_nonzero", n_features if n_nonzero is None else n_nonzero, n_features),
-    ):
-        if not isinstance(value, Integral) or isinstance(value, bool) or not 1 <= value <= largest:
-            limit = "" if largest == math.inf else f" and at most n_features, {n_features}"
-            raise ValueError(f"{name} must be a whole number of at least 1{limit}; got {value!r}")
-    if not (isinstance(contamination, Real) and 0.0 < contamination < 0.5):
-        raise ValueError(f"contamination must lie in (0, 0.5); got {contamination!r}")
+    may_be: dict[str, list[Any]] = {
+        "n_features": [COUNT],
+        "n_nonzero": [COUNT, None],
+        "contamination": SHARE[:1],
+        "shift": [POSITIVE, None],
+    }
+    given = {"n_features": n_features, "n_nonzero": n_nonzero, "shift": shift}
+    check("rows_needed", may_be, {**given, "contamination": contamination})
+    if n_nonzero is not None and n_nonzero > n_features:
+        raise ValueError(f"n_nonzero={n_nonzero} is more than n_features={n_features}")
     if shift is None:
         shift = contamination * math.sqrt(math.log(1.0 / contamination))
-    if not (isinstance(shift, Real) and 0.0 < shift < math.inf):
-        raise ValueError(f"shift must be a finite number above 0; got {shift!r}")
     norm: Norm = KyFan(1) if n_nonzero is None else RowwiseLargest(n_nonzero)
     excess = shift**2 * (1.0 - contamination) / contamination
 

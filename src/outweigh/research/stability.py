@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from numbers import Integral, Real
+from numbers import Real
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.utils import check_array
 
-from outweigh.norms import KyFan, LargestEntries, RowwiseLargest, VectorLargest
+from outweigh.constraints import COUNT, SHARE, Number, StrOptions, check
+from outweigh.norms import KyFan, LargestEntries, RowwiseLargest
 from outweigh.norms.entrywise import hard_threshold
 from outweigh.objectives import MomentObjective
 from outweigh.optimise.capped_simplex import CappedSimplex
@@ -17,7 +20,13 @@ from outweigh.protocols import Array, MomentMatrix, Norm
 from outweigh.samples import DenseSamples
 from outweigh.samples.matrices import Deflated
 
-PROBLEMS = ("sparse mean", "mean", "sparse pca", "pca")
+# What each problem asks for, beside the contamination.
+_NEEDED = {
+    "sparse mean": {"n_nonzero", "mean"},
+    "mean": {"mean"},
+    "sparse pca": {"n_nonzero", "component", "spike"},
+    "pca": {"component", "spike"},
+}
 
 _MAX_ALTERNATIONS = 50
 _N_STARTS = 4
@@ -108,38 +117,34 @@ def stability(
     >>> bool(0.05 < found.delta_lower_bound < 1.0)
     True
     """
-    from sklearn.utils import check_array  # with a second of its own
-
     rows = check_array(X, dtype=np.float64, ensure_min_samples=2)
     d = rows.shape[1]
-    if problem not in PROBLEMS:
-        raise ValueError(f"problem must be one of {', '.join(PROBLEMS)}; got {problem!r}")
-    if not (isinstance(contamination, Real) and 0.0 < contamination < 0.5):
-        raise ValueError(f"contamination must lie in (0, 0.5); got {contamination}")
-    needless = {"component": component, "spike": spike}
-    if problem.endswith("pca"):
-        needless = {"mean": mean}
-    if not problem.startswith("sparse"):
-        needless["n_nonzero"] = n_nonzero
-    for name, given in needless.items():
-        if given is not None:
-            raise ValueError(f"{name} has no meaning for {problem!r}; leave it out")
-    k = _sparsity(problem, n_nonzero, d)
+    given = {"n_nonzero": n_nonzero, "mean": mean, "component": component, "spike": spike}
+    check("stability", {"problem": [StrOptions({*_NEEDED})]}, {"problem": problem})
+    may_be: dict[str, list[Any]] = {
+        "n_nonzero": [COUNT],
+        "mean": ["array-like"],
+        "component": ["array-like"],
+        "spike": [Number(Real, 0.0, None, closed="left")],
+    }
+    asked = {name: may_be[name] if name in _NEEDED[problem] else [None] for name in given}
+    check(f"stability for {problem!r}", asked, given)
+    check("stability", {"contamination": SHARE[:1]}, {"contamination": contamination})
+    k = d if n_nonzero is None else int(n_nonzero)
+    if k > d:
+        raise ValueError(f"n_nonzero={k} is more than the {d} features of X")
     domain = CappedSimplex.from_contamination(rows.shape[0], min(2.0 * contamination, 0.999))
     mean_deviation = None
     if problem.endswith("mean"):
-        samples = DenseSamples(rows - _vector("mean", mean, d, problem))
+        samples = DenseSamples(rows - _vector("mean", mean, d))
         norm: Norm = RowwiseLargest(k) if problem == "sparse mean" else KyFan(1)
         mean_deviation = _largest_mean(samples, domain, k)
         moment_deviation = _largest_moment(MomentObjective(samples, norm, True), domain)
         delta = max(mean_deviation, math.sqrt(contamination * moment_deviation))
         theory = contamination * math.sqrt(math.log(1.0 / contamination))
     else:
-        direction = _vector("component", component, d, problem)
-        if spike is None:
-            raise ValueError(f"spike, the nonnegative strength rho, is needed for {problem!r}")
-        if not (isinstance(spike, Real) and 0.0 <= spike < math.inf):
-            raise ValueError(f"spike must be a finite number of at least 0; got {spike!r}")
+        assert spike is not None
+        direction = _vector("component", component, d)
         unit = (direction / np.linalg.norm(direction))[:, None]
         norm = LargestEntries(2 * k**2) if problem == "sparse pca" else KyFan(2)
         objective = _Spiked(DenseSamples(rows), norm, False, unit=unit, spike=float(spike))
@@ -158,20 +163,7 @@ def rows_in_theory(n_features: int, n_nonzero: int | None, delta: float) -> floa
     return n_nonzero**2 * math.log(max(n_features, 2)) / delta**2
 
 
-def _sparsity(problem: str, n_nonzero: int | None, d: int) -> int:
-    if not problem.startswith("sparse"):
-        return d
-    whole = isinstance(n_nonzero, Integral) and not isinstance(n_nonzero, bool)
-    if n_nonzero is None or not whole or not 1 <= n_nonzero <= d:
-        raise ValueError(
-            f"n_nonzero must be a whole number from 1 to {d} for {problem!r}; got {n_nonzero!r}"
-        )
-    return int(n_nonzero)
-
-
-def _vector(name: str, values: ArrayLike | None, d: int, problem: str) -> Array:
-    if values is None:
-        raise ValueError(f"{name}, the true one of shape ({d},), is needed for {problem!r}")
+def _vector(name: str, values: Any, d: int) -> Array:
     vector = np.asarray(values, dtype=np.float64)
     if vector.shape != (d,) or not np.isfinite(vector).all():
         raise ValueError(f"{name} must be finite and of shape ({d},); got shape {vector.shape}")
@@ -180,26 +172,24 @@ def _vector(name: str, values: ArrayLike | None, d: int, problem: str) -> Array:
 
 def _largest_mean(samples: DenseSamples, domain: CappedSimplex, k: int) -> float:
     """Ascend on |mu_w|_{2,k}: the best weights for a direction, the best direction for weights."""
-    norm = VectorLargest(k)
     best = 0.0
     for direction in _starting_directions(samples, k):
         value = -math.inf
         for _ in range(_MAX_ALTERNATIONS):
             weighted = samples.mean(domain.maximize_linear(samples.project(direction)))
-            previous, value = value, norm.value(weighted)
+            direction = hard_threshold(weighted, k)
+            previous, value = value, float(np.linalg.norm(direction))
             if value <= previous * (1.0 + 1e-9):
                 break
-            direction = norm.maximizer(weighted)
         best = max(best, value, previous)
     return best
 
 
 def _starting_directions(samples: DenseSamples, k: int) -> list[Array]:
     uniform = np.full(samples.n_samples, 1.0 / samples.n_samples)
-    mean = VectorLargest(k).maximizer(samples.mean(uniform))
-    rng = np.random.default_rng(0)
-    drawn = [hard_threshold(row, k) for row in rng.standard_normal((_N_STARTS, mean.size))]
-    return [mean, -mean, *(row / np.linalg.norm(row) for row in drawn)]
+    mean = hard_threshold(samples.mean(uniform), k)
+    drawn = np.random.default_rng(0).standard_normal((_N_STARTS, mean.size))
+    return [mean, -mean, *(hard_threshold(row, k) for row in drawn)]
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)

@@ -1,0 +1,137 @@
+r"""Rows that are farther out than white noise explains, in all features alike.
+
+Rows whose deviations are all somewhat too large hide in many features at once: none of these, and
+no pair, shows much. Their squared distances do. White noise is independent over the features, so
+that of a clean row is a sum :math:`D = \sum_j z_j^2` of independent terms. The law of each is that
+of its column, in which a few wrong rows change little, and the law of D is their convolution,
+however heavy-tailed the columns are. Widened rows are of the same law, times a factor above one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from outweigh.fit.noise import Noise
+from outweigh.fit.radial import radial_law
+from outweigh.protocols import Array
+
+# A law of distances is kept at so many points, and a pair of them fitted in so many steps.
+_POINTS, _STEPS = 2048, 200
+_MANY = 1e6
+# No density is less than this part of an even one: what rounding leaves of a convolution.
+_LEAST = 1e-12
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Widened:
+    """The squared distance beyond which rows are likely widened, and each row's chance to be."""
+
+    beyond: float
+    chance: Array
+
+    def to_one_side(self, noise: Noise) -> bool:
+        r"""Tell whether they lie to one side of the centre, as a group does.
+
+        The mean of rows about the centre with chances p has the expected square
+        :math:`\sum p_i^2 D_i / (\sum p_i)^2`; that of a group is more than twice as long.
+        """
+        assert noise.far is not None
+        share = self.chance * noise.sample_weight / (self.chance @ noise.sample_weight)
+        away = noise.samples.mean(share) - noise.anchor
+        return float(away @ away) > 2.0 * float(share**2 @ noise.far)
+
+
+def price_of_widened(n: float) -> float:
+    """Return the nats, or rows, that widened rows must be worth: their share, factor and scale."""
+    return 1.5 * float(np.log(n))
+
+
+def may_be_widened(squared: Array, weight: Array, n_features: int) -> bool:
+    """Tell by the distances alone whether far more rows are far out than their quartiles foretell.
+
+    So many more than twice as many, somewhere: else a look at the columns is not worth its pass.
+    """
+    n = float(weight.sum())
+    if n == 0.0 or squared.max() == 0.0:
+        return False
+    chance = radial_law(squared, weight, n_features, _MANY, 0.0, shrink=False).exceeded(squared)
+    order = np.argsort(chance, kind="stable")
+    excess = np.cumsum(weight[order]) - 2.0 * n * chance[order]
+    return bool(excess.max() > price_of_widened(n))
+
+
+def widened_beyond(
+    squared: Array, weight: Array, rows: Array, row_weight: Array, n_features: int
+) -> tuple[float, Array] | None:
+    r"""Return the squared distance beyond which a row is likely widened, and each row's chance.
+
+    With f the law of D the distances are of :math:`(1 - p) f_s + p f_{sc}`, where
+    :math:`f_s(x) = f(x/s)/s` and c > 1. None where that explains them too little better than
+    :math:`f_s` alone does, or one radial law of rows with heavy tails.
+
+    Parameters
+    ----------
+    squared : ndarray of shape (n,)
+        The squared distance of each row from the centre.
+    weight : ndarray of shape (n,)
+        A whole number counts as that many copies of the row.
+    rows : ndarray of shape (m, q)
+        Some of the rows about the centre, in evenly spaced features.
+    row_weight : ndarray of shape (m,)
+    n_features : int
+        How many features there are.
+    """
+    n, top = float(weight.sum()), float(squared.max())
+    step = top / (_POINTS - 2.0)
+    x: Array = step * np.arange(_POINTS, dtype=np.float64)
+    seen = _on_points(squared, weight, step)
+    # Each column stands for itself and for those up to the next.
+    counts = np.bincount(np.arange(n_features) * rows.shape[1] // n_features)
+    clean = _convolved(np.square(rows), row_weight / row_weight.sum(), counts, step)
+    mean = float(clean @ x / clean.sum())
+    if mean < step:
+        return None
+    density = clean / (clean.sum() * step)
+
+    def law(scale: float) -> Array:
+        return np.asarray(np.maximum(np.interp(x, scale * x, density) / scale, _LEAST / top))
+
+    one = float(seen @ x) / (n * mean)
+    share, scale, wide = 0.05, one, 2.0 * one
+    for _ in range(_STEPS):
+        near, far = (1.0 - share) * law(scale), share * law(wide)
+        odds = far / (near + far)
+        share = float(np.clip(seen @ odds / n, 1.0 / n, 1.0 - 1.0 / n))
+        wide = max(float(seen @ (odds * x)) / (share * n * mean), scale)
+        scale = max(float(seen @ ((1.0 - odds) * x)) / ((1.0 - share) * n * mean), step / mean)
+    heavy = radial_law(squared, weight, n_features, _MANY, 0.0, shrink=False)
+    by_columns = float(seen @ np.log(law(one)))
+    by_tails = float(seen @ heavy.log_density(np.maximum(x, step / 2.0)))
+    alone = max(by_columns, by_tails)
+    gain = float(seen @ np.log(near + far)) - alone
+    more = (odds > 0.5) & (x > scale * mean)
+    if gain < price_of_widened(n) or wide <= scale or share >= 0.5 or not more.any():
+        return None
+    # Below the mean neither law is known to tell a row.
+    return float(x[np.argmax(more)]), np.interp(squared, x, np.where(x > scale * mean, odds, 0.0))
+
+
+def _on_points(values: Array, mass: Array, step: float) -> Array:
+    """Return masses at 0, step, 2 step, ..., that of each value shared by its two neighbours."""
+    places = np.minimum(values / step, _POINTS - 1.001)
+    lower = places.astype(np.intp)
+    upper = mass * (places - lower)
+    found = np.bincount(lower, mass - upper, _POINTS)
+    return np.asarray(found + np.bincount(lower + 1, upper, _POINTS))
+
+
+def _convolved(squares: Array, share: Array, counts: NDArray[np.intp], step: float) -> Array:
+    """Return the law of a sum of independent squares as masses at 0, step, 2 step, ..."""
+    found = np.ones(_POINTS + 1, dtype=np.complex128)
+    for column, count in zip(squares.T, counts, strict=True):
+        # Twice as long as the law: what a sum has beyond does not come round.
+        found *= np.fft.rfft(_on_points(column, share, step), 2 * _POINTS) ** count
+    return np.maximum(np.fft.irfft(found, 2 * _POINTS)[:_POINTS], 0.0)

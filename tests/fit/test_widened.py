@@ -1,0 +1,103 @@
+"""Rows too far out in all features alike: their law, clean rows of any law, what is found."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from outweigh import RobustMean, RobustSparseMean
+from outweigh.adversaries import INLIERS, make
+from outweigh.fit.noise import first_look
+from outweigh.fit.tuning import TUNING
+from outweigh.fit.widened import Widened, _convolved, may_be_widened, widened_beyond
+from outweigh.protocols import Array
+from outweigh.samples.rows import ArrayRows
+
+
+def judged(rows: Array) -> tuple[float, Array] | None:
+    squared = np.square(rows).sum(axis=1)
+    ones = np.ones(len(rows))
+    if not may_be_widened(squared, ones, rows.shape[1]):
+        return None
+    return widened_beyond(squared, ones, rows, ones, rows.shape[1])
+
+
+def test_the_law_of_a_sum_of_squares_is_the_convolution_of_theirs() -> None:
+    rows = np.random.default_rng(0).normal(size=(20_000, 4))
+    step = 0.02
+    law = _convolved(np.square(rows), np.full(20_000, 1 / 20_000), np.full(4, 3), step)
+    below = np.cumsum(law)
+    for level in (5.0, 11.0, 20.0):
+        expected = stats.chi2.cdf(level, 12)
+        assert below[round(level / step)] == pytest.approx(expected, abs=0.01)
+
+
+@pytest.mark.parametrize("inliers", sorted(INLIERS))
+@pytest.mark.parametrize(("n", "d"), [(300, 10), (1500, 60)])
+def test_clean_rows_of_any_law_are_not_widened(inliers: str, n: int, d: int) -> None:
+    for seed in range(3):
+        rows = make("wrong_support", n, d, 3, 0.0, seed, inliers=inliers).X
+        rows = (rows - rows.mean(axis=0)) / rows.std(axis=0)
+        # As at the first look: rows that no plausible centre would keep are gone.
+        rows = rows[np.square(rows).sum(axis=1) < 4.0 * d]
+        found = judged(rows)
+        assert found is None or found[1].mean() < 0.01
+
+
+def test_rows_of_one_heavy_tailed_radial_law_are_not_widened() -> None:
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(1500, 20)) * np.sqrt(5.0 / rng.chisquare(5, 1500))[:, None]
+    assert judged(rows) is None
+
+
+def test_widened_rows_are_told_by_their_distance() -> None:
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(2000, 100))
+    rows[:200] *= np.sqrt(2.0)
+    found = judged(rows)
+    assert found is not None
+    beyond, chance = found
+    assert stats.chi2.ppf(0.98, 100) < beyond < stats.chi2.ppf(0.5, 100) * 2.0
+    assert chance[:200].mean() > 0.95
+    assert chance[200:].mean() < 0.01
+    np.testing.assert_array_equal(chance[np.square(rows).sum(axis=1) < 90.0] < 0.5, True)
+
+
+@pytest.mark.parametrize("contamination", [0.2, "auto"])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_what_extra_variance_hides_is_found(sparse: bool, contamination: float | str) -> None:
+    """Half of the outliers are widened and hide the shift of the others."""
+    ratios, clean = [], []
+    for seed in range(1, 4):
+        sample = make("linear_hiding", 5000, 50, 5, 0.2, seed)
+        model = RobustSparseMean(5) if sparse else RobustMean()
+        model.set_params(contamination=contamination, scale=None, covariance=None).fit(sample.X)
+        clean.append(model.certificate_.clean)
+        oracle = np.sort(np.abs(sample.X[sample.inliers].mean(axis=0)))[-5 if sparse else 0 :]
+        ratios.append(np.linalg.norm(model.location_) / np.linalg.norm(oracle))
+    assert np.median(ratios) < 1.15
+    assert np.median(clean) == 1.0
+
+
+def test_new_rows_that_are_widened_are_flagged() -> None:
+    rng = np.random.default_rng(0)
+    X, new = rng.normal(size=(2, 3000, 100))
+    X[:300] *= np.sqrt(2.0)
+    new[:300] *= np.sqrt(2.0)
+    model = RobustMean(scale=None, covariance=None).fit(X)
+    for rows in (X, new):
+        flagged = model.predict(rows) == -1
+        assert flagged[:300].mean() > 0.95
+        assert flagged[300:].mean() < 0.01
+
+
+@pytest.mark.parametrize("shift", [0.0, 0.5])
+def test_a_group_lies_to_one_side_and_widened_rows_do_not(shift: float) -> None:
+    X = np.random.default_rng(0).normal(size=(1000, 30))
+    X[:100] = np.sqrt(2.0) * X[:100] + shift
+    ones = np.ones(1000)
+    noise = first_look(ArrayRows(X), ones, None, None, 0.4, TUNING)
+    assert noise.far is not None
+    likely = Widened(60.0, (np.arange(1000) < 100) * 0.9)
+    assert likely.to_one_side(noise) == (shift > 0.0)
