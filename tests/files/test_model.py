@@ -118,6 +118,21 @@ def rewritten(change: dict[str, bytes | None], name: str = "RobustMean") -> io.B
     return copy
 
 
+def test_many_names_of_one_array_take_no_more_memory_than_it_does() -> None:
+    model = content()
+    model["state"]["location_"] = {"tuple": [{"array": 0}] * 20_000}
+    large = io.BytesIO()
+    np.save(large, np.zeros(1_000_000))
+    archive = rewritten(
+        {"model.json": json.dumps(model).encode(), "arrays/0.npy": large.getvalue()}
+    )
+    tracemalloc.start()
+    with pytest.raises(ModelFileError):
+        load_model(archive)
+    assert tracemalloc.get_traced_memory()[1] < 200_000_000
+    tracemalloc.stop()
+
+
 def content(name: str = "RobustMean") -> dict[str, Any]:
     with zipfile.ZipFile(io.BytesIO(stored(name))) as archive:
         return dict(json.loads(archive.read("model.json")))

@@ -420,7 +420,10 @@ class RobustEstimator(Parameters, JudgesRows, BaseEstimator):
             rows = ArrayRows(filled(rows.array, self._medians))
         weight = self._weights_that_count(sample_weight, rows.shape[0])
         if weight is not None and np.count_nonzero(weight) < 2:
-            raise ValueError("fewer than two samples have a sample_weight and no missing values")
+            raise ValueError(
+                "fewer than two samples have a positive sample_weight and no missing values; a "
+                "robust estimate needs at least 2"
+            )
         return rows, weight
 
     def _weights_that_count(self, sample_weight: ArrayLike | None, n_rows: int) -> Array | None:
@@ -546,4 +549,4 @@ def _warn_constant(
     some = constant[:5] if names is None else names[constant[:5]]
     shown = ", ".join(map(str, some)) + (", ..." if constant.size > 5 else "")
     counted = f"{constant.size} of {n_features} features are constant (columns {shown})"
-    warnings.warn(f"{counted}; they are left out, and their location is that", stacklevel=4)
+    warnings.warn(f"{counted}; they are left out, and their location is the constant", stacklevel=4)

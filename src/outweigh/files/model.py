@@ -225,11 +225,19 @@ def _load(archive: zipfile.ZipFile) -> RobustEstimator:
     if model["schema"] != SCHEMA:
         other = f"schema {model['schema']} by outweigh {model['version']}"
         raise ModelFileError(f"was written in {other}; this version reads schema {SCHEMA}")
+
+    # Once each: many names of one large array take no more memory than it does.
+    @cache
+    def array(number: int) -> NDArray[Any]:
+        found = array_in(read_member(archive, _member(number)))
+        _refuse_strange(found)
+        return found
+
     cls = _ESTIMATORS[model["estimator"]]
-    estimator = cls(**{key: _decoded(value, archive) for key, value in model["parameters"].items()})
+    estimator = cls(**{key: _decoded(value, array) for key, value in model["parameters"].items()})
     if set(model["state"]) - set(OPTIONAL) != set(STATE[cls]):
         raise ValueError(f"it sets attributes that {cls.__name__} has not, or lacks some it has")
-    state = {key: _decoded(value, archive) for key, value in model["state"].items()}
+    state = {key: _decoded(value, array) for key, value in model["state"].items()}
     _check_state(cls, state)
     _check_types(cls, state)
     estimator._validate_params()
@@ -306,21 +314,19 @@ def _encoded(value: Any, arrays: list[NDArray[Any]]) -> Any:
     raise TypeError(f"cannot be stored in a model file: {type(value).__name__}")
 
 
-def _decoded(value: Any, archive: zipfile.ZipFile) -> Any:
+def _decoded(value: Any, array: Callable[[int], NDArray[Any]]) -> Any:
     """Return what was encoded; nothing but the library's own records can come of it."""
     if isinstance(value, list):
         raise ValueError("a list, which is never written")
     if not isinstance(value, dict):
         return value
     if "array" in value:
-        array = array_in(read_member(archive, _member(value["array"])))
-        _refuse_strange(array)
-        return array
+        return array(value["array"])
     if "tuple" in value:
-        return tuple(_decoded(item, archive) for item in value["tuple"])
+        return tuple(_decoded(item, array) for item in value["tuple"])
     if "status" in value:
         return Status[value["status"]]
-    fields = {key: _decoded(item, archive) for key, item in value["fields"].items()}
+    fields = {key: _decoded(item, array) for key, item in value["fields"].items()}
     cls = _RECORDS[value["record"]]
     _check_types(cls, fields)
     return cls(**fields)
