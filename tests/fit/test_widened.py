@@ -8,11 +8,8 @@ from scipy import stats
 
 from outweigh import RobustMean, RobustSparseMean
 from outweigh.adversaries import INLIERS, make
-from outweigh.fit.noise import first_look
-from outweigh.fit.tuning import TUNING
-from outweigh.fit.widened import Widened, _convolved, may_be_widened, widened_beyond
+from outweigh.fit.widened import _convolved, may_be_widened, to_one_side, widened_beyond
 from outweigh.protocols import Array
-from outweigh.samples.rows import ArrayRows
 
 
 def judged(rows: Array) -> tuple[float, Array] | None:
@@ -94,10 +91,16 @@ def test_new_rows_that_are_widened_are_flagged() -> None:
 
 @pytest.mark.parametrize("shift", [0.0, 0.5])
 def test_a_group_lies_to_one_side_and_widened_rows_do_not(shift: float) -> None:
-    X = np.random.default_rng(0).normal(size=(1000, 30))
-    X[:100] = np.sqrt(2.0) * X[:100] + shift
-    ones = np.ones(1000)
-    noise = first_look(ArrayRows(X), ones, None, None, 0.4, TUNING)
-    assert noise.far is not None
-    likely = Widened(60.0, (np.arange(1000) < 100) * 0.9)
-    assert likely.to_one_side(noise) == (shift > 0.0)
+    rows = np.random.default_rng(0).normal(size=(1000, 30))
+    rows[:100] = np.sqrt(2.0) * rows[:100] + shift
+    assert to_one_side(rows, (np.arange(1000) < 100) * 0.9) == (shift > 0.0)
+
+
+@pytest.mark.parametrize("contamination", [0.0, 0.02, 0.05, 0.1, 0.3])
+@pytest.mark.parametrize("name", ["mean", "sparse mean"])
+def test_no_more_is_removed_than_the_bound_allows(name: str, contamination: float) -> None:
+    X = np.random.default_rng(0).standard_normal((400, 200))
+    X[:40] *= 1.4
+    model = RobustMean() if name == "mean" else RobustSparseMean(5)
+    model.set_params(contamination=contamination).fit(X)
+    assert model.contamination_ <= contamination + 1e-9

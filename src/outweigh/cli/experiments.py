@@ -86,7 +86,7 @@ def _load(names: Sequence[str], quick: bool) -> list[Experiment]:
     for name in dict.fromkeys(names):
         experiment = load(name)
         if experiment.name in experiments:
-            raise ExperimentError(f"{name}: name: another experiment is {experiment.name!r} too")
+            raise ExperimentError(f"{name}: name: another is {experiment.name!r} too; rename one")
         experiments[experiment.name] = experiment.quickly() if quick else experiment
     return list(experiments.values())
 

@@ -35,7 +35,9 @@ def rows_to_fit(estimator: BaseEstimator, X: Any) -> Rows:
     """
     in_memory = not (is_dask(X) or is_on_disk(X) or sp.issparse(X))
     if get_tags(estimator).input_tags.allow_nan and not in_memory:
-        raise ValueError("missing: must be None for sparse rows, data on disk and of Dask")
+        raise ValueError(
+            "missing: must be None for sparse rows, data on disk and of Dask; fill them in before"
+        )
     return _checked_rows(estimator, X, 2, reset=True)
 
 

@@ -37,7 +37,7 @@ from outweigh.fit.task import Settings, Task
 from outweigh.fit.tuning import Tuning
 from outweigh.fit.unknown import fit_elliptical, looks_correlated
 from outweigh.fit.volume import fit_by_volume, looks_white
-from outweigh.fit.widened import Widened, may_be_widened, widened_beyond
+from outweigh.fit.widened import Widened, may_be_widened, to_one_side, widened_beyond
 from outweigh.fit.workspace import Everything, Part, Workspace, coordinates, workspace_for
 from outweigh.norms import KyFan
 from outweigh.norms.entrywise import top_k_indices
@@ -129,7 +129,9 @@ def fit(
         return _settled(noise, sought, settings, callback, law)
 
     solution = (
-        settle(noise, settings) if task.n_components else _mean_of(noise, settings, law, settle)
+        settle(noise, settings)
+        if task.n_components or settings.bound == 0.0
+        else _mean_of(noise, settings, law, settle)
     )
     stalled = solution.found.status is Status.STALLED and not solution.found.weights.groups
     if task.n_components and settings.find_covariance and stalled:
@@ -178,7 +180,7 @@ def _mean_of(noise: Noise, settings: Settings, law: _LawOfRows, settle: _Settle)
     """
     nearer = None
     widened = law.widened(np.ones(noise.sample_weight.size, dtype=np.bool_))
-    if widened is not None and not widened.to_one_side(noise):
+    if widened is not None and not widened.to_one_side:
         nearer = _without(widened, noise, settings, settle)
         if nearer.looks == _CLEAN:
             return nearer
@@ -194,7 +196,13 @@ def _mean_of(noise: Noise, settings: Settings, law: _LawOfRows, settle: _Settle)
 
 def _without(widened: Widened, noise: Noise, settings: Settings, settle: _Settle) -> _Solution:
     """Return the solution with each row counted by its chance not to be widened."""
-    fewer, left = noise.counted(1.0 - widened.chance), settings
+    chance, left = widened.chance, settings
+    if settings.contamination is not None:
+        # No more may be left out than the bound allows beside those that are pruned.
+        total, pruned = noise.sample_weight.sum(), noise.sample_weight[noise.pruned].sum()
+        allowed = max(settings.bound * total - pruned, 0.0)
+        chance = chance * min(1.0, allowed / float(chance @ noise.sample_weight))
+    fewer = noise.counted(1.0 - chance)
     if settings.contamination is not None:
         # Of those left so many may be wrong that no more are than the bound allows.
         share = float(fewer.kept.sum() / noise.kept.sum())
@@ -466,7 +474,7 @@ class _LawOfRows:
             return None
         chance = np.zeros(among.size)
         chance[among] = found[1]
-        return Widened(found[0], chance)
+        return Widened(found[0], chance, to_one_side(rows, times * chance[places]))
 
     @cached_property
     def _some(self) -> tuple[Indices, Array, Array]:

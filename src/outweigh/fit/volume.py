@@ -68,11 +68,12 @@ def looks_white(noise: Noise, task: Task, settings: Settings) -> bool:
     return is_white(pooled, n, d, task.n_components, settings.tuning.white_excess)
 
 
-def fit_by_volume(noise: Noise, task: Task, settings: Settings) -> Fit:
+def fit_by_volume(noise: Noise, task: Task, settings: Settings, *, again: int = 2) -> Fit:
     """Fit components to rows whose noise is not white.
 
     The weights of least volume, where the share of wrong rows is known. Else they are where rows
     are judged from for the first time; all rows that are not beyond the limits then count alike.
+    So often it may be made again, with rows that were pruned and are only the tail of a column.
     """
     part, samples = coordinates(noise, replace(task, n_nonzero=None))
     centred, tuning = task.centred, settings.tuning
@@ -109,9 +110,9 @@ def fit_by_volume(noise: Noise, task: Task, settings: Settings) -> Fit:
             if straight is not None:
                 unusual = noise.rows.map(EllipticalScore(noise.standardizer, straight)) < -1.0
                 pruned = noise.pruned[unusual[noise.pruned]]
-                if pruned.size < noise.pruned.size:
+                if again and pruned.size < noise.pruned.size:
                     # What was too far out at the first look may be the tail of skewed columns.
-                    return fit_by_volume(noise.without(pruned), task, settings)
+                    return fit_by_volume(noise.without(pruned), task, settings, again=again - 1)
                 beyond &= unusual | (distances.apart(seen) > 0.5)
             if noise.kept[beyond].sum() > settings.bound * noise.kept.sum():
                 # Then they are no outliers but the shape of the rows.

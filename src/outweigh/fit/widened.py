@@ -14,7 +14,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from outweigh.fit.noise import Noise
 from outweigh.fit.radial import radial_law
 from outweigh.protocols import Array
 
@@ -27,21 +26,32 @@ _LEAST = 1e-12
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Widened:
-    """The squared distance beyond which rows are likely widened, and each row's chance to be."""
+    """Which rows are likely widened.
+
+    Attributes
+    ----------
+    beyond : float
+        The squared distance beyond which rows are.
+    chance : ndarray of shape (n,)
+        How likely each row is.
+    to_one_side : bool
+        Whether they lie to one side of the centre, as a group does.
+    """
 
     beyond: float
     chance: Array
+    to_one_side: bool
 
-    def to_one_side(self, noise: Noise) -> bool:
-        r"""Tell whether they lie to one side of the centre, as a group does.
 
-        The mean of rows about the centre with chances p has the expected square
-        :math:`\sum p_i^2 D_i / (\sum p_i)^2`; that of a group is more than twice as long.
-        """
-        assert noise.far is not None
-        share = self.chance * noise.sample_weight / (self.chance @ noise.sample_weight)
-        away = noise.samples.mean(share) - noise.anchor
-        return float(away @ away) > 2.0 * float(share**2 @ noise.far)
+def to_one_side(rows: Array, chance: Array) -> bool:
+    r"""Tell whether rows about the centre, each with its chance, lie to one side of it.
+
+    Their mean has the expected square :math:`\sum p_i^2 |z_i|^2 / (\sum p_i)^2` if they lie to
+    none; that of a group is more than twice as long.
+    """
+    share = chance / max(float(chance.sum()), _LEAST)
+    away = share @ rows
+    return bool(away @ away > 2.0 * (share**2 @ np.square(rows).sum(axis=1)))
 
 
 def price_of_widened(n: float) -> float:
