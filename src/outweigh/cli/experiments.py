@@ -86,7 +86,9 @@ def _load(names: Sequence[str], quick: bool) -> list[Experiment]:
     for name in dict.fromkeys(names):
         experiment = load(name)
         if experiment.name in experiments:
-            raise ExperimentError(f"{name}: name: another is {experiment.name!r} too; rename one")
+            raise ExperimentError(
+                f"{name}: name: another experiment is called {experiment.name!r} too; rename one"
+            )
         experiments[experiment.name] = experiment.quickly() if quick else experiment
     return list(experiments.values())
 
