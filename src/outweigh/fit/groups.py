@@ -89,7 +89,7 @@ def set_apart(
             return groups, group
         groups.append(group)
         rest &= ~group
-    return groups, ~rest & False
+    return groups, np.zeros_like(rest)
 
 
 def _in_span(rows: Array, weight: Array) -> Array:

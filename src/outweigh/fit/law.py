@@ -173,7 +173,9 @@ class TypicalLaw:
         width = max(width, half_gap)
         quantiles -= mass @ quantiles
         quantiles /= np.sqrt(mass @ quantiles**2 + width**2)
-        smooth = np.fft.rfft(_on_grid(quantiles, mass)) * np.exp(-0.5 * (width * _FREQUENCIES) ** 2)
+        smooth = np.fft.rfft(masses_at((quantiles + _REACH) / _STEP, mass, _POINTS)) * np.exp(
+            -0.5 * (width * _FREQUENCIES) ** 2
+        )
         law = _of_density(np.fft.irfft(smooth, _POINTS), 10.0 / n, step)
         logs = law.log_densities
         divergence = _STEP * float(np.exp(logs) @ (logs - GAUSSIAN.standard(_GRID)))
@@ -193,13 +195,16 @@ class TypicalLaw:
         return np.median(found, axis=0) if found else levels, len(found)
 
 
-def _on_grid(values: Array, mass: Array) -> Array:
-    """Return masses at the points, that of each value shared between its two neighbours."""
-    places = np.clip((values + _REACH) / _STEP, 0.0, _POINTS - 1.001)
+def masses_at(places: Array, mass: Array, count: int) -> Array:
+    """Return masses at 0, 1, ..., count - 1: that of each place, shared by its two neighbours.
+
+    So no answer hangs on the last digit of a place. What is beyond the ends counts there.
+    """
+    places = np.clip(places, 0.0, count - 1.001)
     lower = places.astype(np.intp)
     upper = mass * (places - lower)
-    found = np.bincount(lower, mass - upper, _POINTS)
-    return np.asarray(found + np.bincount(lower + 1, upper, _POINTS))
+    found = np.bincount(lower, mass - upper, count)
+    return np.asarray(found + np.bincount(lower + 1, upper, count))
 
 
 def _step_along(step: float, direction: Array) -> float:

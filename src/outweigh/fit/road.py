@@ -200,8 +200,8 @@ def _without(widened: Widened, noise: Noise, settings: Settings, settle: _Settle
     if settings.contamination is not None:
         # No more may be left out than the bound allows beside those that are pruned.
         total, pruned = noise.sample_weight.sum(), noise.sample_weight[noise.pruned].sum()
-        allowed = max(settings.bound * total - pruned, 0.0)
-        chance = chance * min(1.0, allowed / float(chance @ noise.sample_weight))
+        room = max(settings.bound * total - pruned, 0.0)
+        chance = chance * min(1.0, room / float(chance @ noise.sample_weight))
     fewer = noise.counted(1.0 - chance)
     if settings.contamination is not None:
         # Of those left so many may be wrong that no more are than the bound allows.
@@ -469,6 +469,8 @@ class _LawOfRows:
             return None
         places, times, rows = self._some
         some = among[places]
+        if not some.any():
+            return None
         found = widened_beyond(squared, weight, rows[some], times[some], d)
         if found is None:
             return None

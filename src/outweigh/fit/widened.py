@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from outweigh.fit.law import masses_at
 from outweigh.fit.radial import radial_law
 from outweigh.protocols import Array
 
@@ -97,7 +98,7 @@ def widened_beyond(
     n, top = float(weight.sum()), float(squared.max())
     step = top / (_POINTS - 2.0)
     x: Array = step * np.arange(_POINTS, dtype=np.float64)
-    seen = _on_points(squared, weight, step)
+    seen = masses_at(squared / step, weight, _POINTS)
     # Each column stands for itself and for those up to the next.
     counts = np.bincount(np.arange(n_features) * rows.shape[1] // n_features)
     clean = _convolved(np.square(rows), row_weight / row_weight.sum(), counts, step)
@@ -129,19 +130,11 @@ def widened_beyond(
     return float(x[np.argmax(more)]), np.interp(squared, x, np.where(x > scale * mean, odds, 0.0))
 
 
-def _on_points(values: Array, mass: Array, step: float) -> Array:
-    """Return masses at 0, step, 2 step, ..., that of each value shared by its two neighbours."""
-    places = np.minimum(values / step, _POINTS - 1.001)
-    lower = places.astype(np.intp)
-    upper = mass * (places - lower)
-    found = np.bincount(lower, mass - upper, _POINTS)
-    return np.asarray(found + np.bincount(lower + 1, upper, _POINTS))
-
-
 def _convolved(squares: Array, share: Array, counts: NDArray[np.intp], step: float) -> Array:
     """Return the law of a sum of independent squares as masses at 0, step, 2 step, ..."""
     found = np.ones(_POINTS + 1, dtype=np.complex128)
     for column, count in zip(squares.T, counts, strict=True):
+        mass = masses_at(column / step, share, _POINTS)
         # Twice as long as the law: what a sum has beyond does not come round.
-        found *= np.fft.rfft(_on_points(column, share, step), 2 * _POINTS) ** count
+        found *= np.fft.rfft(mass, 2 * _POINTS) ** count
     return np.maximum(np.fft.irfft(found, 2 * _POINTS)[:_POINTS], 0.0)
