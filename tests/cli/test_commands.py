@@ -323,7 +323,7 @@ def test_the_experiment_in_the_help_is_a_valid_one(capsys: pytest.CaptureFixture
     with pytest.raises(SystemExit):
         main(["reproduce", "--help"])
     example = capsys.readouterr().out.split("like this one:")[1]
-    assert parse(example, "example", "help").values == (50, 100, 200)
+    assert parse(example, "example", "help").grid == {"n_samples": [50, 100, 200]}
 
 
 def test_the_command_is_installed_under_its_name() -> None:

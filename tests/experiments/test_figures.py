@@ -45,7 +45,7 @@ def test_the_drawing_holds_a_curve_in_the_colour_of_every_algorithm(summary: Sum
 
 
 def test_the_axis_is_called_as_the_experiment_says(summary: Summary) -> None:
-    named = replace(summary, experiment=replace(summary.experiment, label="Rows in all"))
+    named = replace(summary, experiment=replace(summary.experiment, axes={"label": "Rows in all"}))
     assert "<!-- Rows in all -->" in panel(named)["svg"].decode()
     assert "<!-- Number of samples $n$ -->" in panel(summary)["svg"].decode()
 
@@ -53,7 +53,7 @@ def test_the_axis_is_called_as_the_experiment_says(summary: Summary) -> None:
 @pytest.mark.parametrize("guide", GUIDES)
 def test_a_rate_of_the_paper_is_drawn_with_its_name(summary: Summary, guide: str) -> None:
     label = GUIDES[guide][0]
-    guided = replace(summary, experiment=replace(summary.experiment, guide=guide))
+    guided = replace(summary, experiment=replace(summary.experiment, axes={"guide": guide}))
     assert f"<!-- {label} -->" in panel(guided)["svg"].decode()
     assert f"<!-- {label} -->" not in panel(summary)["svg"].decode()
 
@@ -97,9 +97,8 @@ def test_an_algorithm_that_failed_everywhere_has_no_curve(
 def test_an_option_of_the_adversary_can_be_the_axis(small: Experiment, tmp_path: Path) -> None:
     experiment = replace(
         small,
-        parameter="bias",
-        values=(-2.0, 0.5),
-        log_x=False,
+        grid={"bias": (-2.0, 0.5)},
+        axes={},
         fixed={**small.fixed, "n_samples": 20},
     )
     store = store_of(tmp_path / "r", experiment, lambda run: {"error": 1.0})

@@ -70,7 +70,7 @@ def panel(summary: Summary) -> dict[str, bytes]:
             _draw_curve(axes, summary, ALGORITHMS[name])
         _draw_guide(axes, summary)
         _scale(axes, summary)
-        axes.set_xlabel(experiment.label or _axis_name(experiment.parameter))
+        axes.set_xlabel(experiment.axes.get("label") or _axis_name(experiment.parameter))
         axes.set_ylabel(ERRORS[experiment.task][0])
         axes.set_title(f"{experiment.title}\n{_setting(summary)}", loc="left", linespacing=1.5)
         if axes.get_legend_handles_labels()[0]:
@@ -123,9 +123,10 @@ def _draw_curve(axes: Any, summary: Summary, algorithm: Algorithm) -> None:
 def _draw_guide(axes: Any, summary: Summary) -> None:
     """Draw a rate of the paper, with constant one: its slope counts, not its height."""
     known = [point for point in summary.experiment.points() if point.x in summary.xs]
-    if not summary.experiment.guide or not known:
+    guide = summary.experiment.axes.get("guide")
+    if not guide or not known:
         return
-    label, rate = GUIDES[summary.experiment.guide]
+    label, rate = GUIDES[guide]
     heights = [rate(point) for point in known]
     axes.plot(
         [point.x for point in known], heights, color=BLACK, lw=0.7, ls=(0, (1, 2)), label=label
@@ -145,7 +146,7 @@ def _scale(axes: Any, summary: Summary) -> None:
         subs = next(subs for limit, subs in _LOG_TICKS.items() if span < limit)
         axes.yaxis.set_major_locator(LogLocator(subs=subs))
         axes.yaxis.set_minor_formatter(NullFormatter())
-    if summary.experiment.log_x:
+    if summary.experiment.axes.get("log_x"):
         axes.set_xscale("log")
     axes.xaxis.set_major_locator(FixedLocator(summary.xs))
     axes.xaxis.set_minor_locator(FixedLocator([]))
@@ -158,7 +159,8 @@ def _scale(axes: Any, summary: Summary) -> None:
 def _setting(summary: Summary) -> str:
     """Say what the experiment holds fixed, and over how many trials the medians are."""
     experiment = summary.experiment
-    parts = [f"${_DIMENSIONS[name][1]}={value:g}$" for name, value in experiment.fixed.items()]
+    fixed = [(symbol, experiment.fixed.get(name)) for name, (_, symbol) in _DIMENSIONS.items()]
+    parts = [f"${symbol}={value:g}$" for symbol, value in fixed if value is not None]
     done = sorted({cell.n_done for cell in summary.cells if cell.n_done})
     if done:
         parts.append(f"{done[0]} trials" if len(done) == 1 else f"{done[0]} to {done[-1]} trials")

@@ -40,7 +40,7 @@ from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
 
-from outweigh.adversaries import ADVERSARIES, MEAN_ADVERSARIES, options_of
+from outweigh.adversaries import ADVERSARIES, options_of
 from outweigh.constraints import COUNT, SHARE, Number, StrOptions, check
 from outweigh.experiments.algorithms import ALGORITHMS
 from outweigh.experiments.errors import ExperimentError, unknown
@@ -133,20 +133,19 @@ def parse(text: str, name: str, file: str) -> Experiment:
         quick = _table(table, "quick", ("values", "trials", "algorithms"))
         if "values" in quick:
             quick["grid"] = {experiment.parameter: quick.pop("values")}
-        quickly = _experiment({**table, **quick}, name)
+        return replace(experiment, quick=_experiment({**table, **quick}, name))
     except tomllib.TOMLDecodeError as error:
         raise ExperimentError(f"{file}: not valid TOML: {error}") from error
     except ValueError as error:
         raise ExperimentError(f"{file}: {error}") from error
-    fields = {key: getattr(quickly, key) for key in ("values", "trials", "algorithms")}
-    return replace(experiment, quick=fields)
 
 
 def _experiment(table: dict[str, Any], name: str) -> Experiment:
-    """Return an experiment, but for what --quick leaves of it."""
+    """Return what a file says, but for what --quick leaves of it."""
+    name = table.get("name", name)
+    table = {"name": name, "title": name, "fixed": {}, **table}
     _check("", table, (*_KEYS, *_TABLES), needed=("adversary", "algorithms", "trials", "grid"))
-    adversary = _known("adversary", table["adversary"], ADVERSARIES)
-    own = options_of(adversary)
+    own = options_of(_known("adversary", table["adversary"], ADVERSARIES))
     grid = _table(table, "grid", (*DIMENSIONS, *own))
     if len(grid) != 1:
         raise ValueError(f"grid: must change one parameter, got {', '.join(grid) or 'none'}")
@@ -156,34 +155,18 @@ def _experiment(table: dict[str, Any], name: str) -> Experiment:
         raise ValueError(f"grid.{parameter}: must be a list of finite numbers, got {values!r}")
     # Without n_nonzero the problem is dense; all else is needed, and what changes is not fixed.
     needed = [d for d in DIMENSIONS if d not in ("n_nonzero", parameter)]
-    fixed = _table(table, "fixed", [d for d in DIMENSIONS if d != parameter], needed)
+    _table(table, "fixed", [d for d in DIMENSIONS if d != parameter], needed)
     options = _table(table, "options", [option for option in own if option != parameter])
     if options.get("n_components", 1) != 1:
         raise ValueError("options.n_components: algorithms are compared on one component")
-    axes = _table(table, "axes", ("log_x", "label", "guide"))
-    name = table.get("name", name)
+    _table(table, "axes", ("log_x", "label", "guide"))
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}", name):
         raise ValueError(f"name: must be letters, digits, '-', '_' and '.' only, got {name!r}")
-    task = "mean" if adversary in MEAN_ADVERSARIES else "components"
     _check_list("algorithms", table["algorithms"])
-    for algorithm in table["algorithms"]:
-        suited = [a.name for a in ALGORITHMS.values() if a.task == task]
+    experiment = Experiment(**{key: table[key] for key in table if key != "quick"})
+    suited = [a.name for a in ALGORITHMS.values() if a.task == experiment.task]
+    for algorithm in experiment.algorithms:
         _known("algorithms", algorithm, suited)
-    given: dict[str, Any] = {"title": name, **table, **axes}
-    for key in {"title", "about", "source", "label"} & {*given}:
-        given[key] = " ".join(given[key].split())
-    as_they_are = ("title", "about", "source", "label", "trials", "seed", "log_x", "guide")
-    experiment = Experiment(
-        name=name,
-        adversary=adversary,
-        task=task,
-        parameter=parameter,
-        values=tuple(values),
-        fixed={d: fixed[d] for d in DIMENSIONS if d in fixed},
-        options=options,
-        algorithms=tuple(table["algorithms"]),
-        **{key: given[key] for key in as_they_are if key in given},
-    )
     for point in experiment.points():
         _check_point(experiment, point)
     return experiment

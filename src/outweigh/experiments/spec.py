@@ -11,9 +11,11 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
+
+from outweigh.adversaries import MEAN_ADVERSARIES
 
 SCHEMA = 2
 """Version of what a record means. Raise it when keys, seeds or fields change their meaning."""
@@ -97,53 +99,54 @@ class Experiment:
     name : str
     title : str
         One line for the head of a figure.
-    about : str
-        What the panel shows, in a sentence or two.
-    source : str
-        Which figure or table this is of, if any.
     adversary : str
         A key of :data:`outweigh.adversaries.ADVERSARIES`.
-    task : {"mean", "components"}
-    parameter : str
-        The parameter that the grid changes: a dimension or an option of the adversary.
-    values : tuple of numbers
-        Its values.
+    algorithms : sequence of str
+        Keys of :data:`outweigh.experiments.algorithms.ALGORITHMS`.
+    trials : int
+    grid : mapping
+        The parameter that changes, a dimension or an option of the adversary, and its values.
     fixed : mapping
         The other dimensions.
     options : mapping
         Fixed options of the adversary.
-    algorithms : tuple of str
-        Keys of :data:`outweigh.experiments.algorithms.ALGORITHMS`.
-    trials : int
+    axes : mapping
+        Of its figure: ``log_x``, whether the axis of the parameter is logarithmic (that of errors
+        is); ``label``, what the parameter is called, in place of the usual name; ``guide``, a key
+        of :data:`GUIDES`, the rate that is shown as a line.
+    about : str
+        What the panel shows, in a sentence or two.
+    source : str
+        Which figure or table this is of, if any.
     seed : int
         Base of all seeds.
-    log_x : bool
-        Whether the axis of the parameter is logarithmic in its figure; that of errors is.
-    label : str
-        What its figure calls the parameter; empty for the usual name.
-    guide : str
-        A key of :data:`GUIDES`: the rate that its figure shows as a line; empty for none.
-    quick : mapping
-        The fields of a quick look that differ: ``values``, ``trials`` and ``algorithms`` may.
+    quick : Experiment or None
+        The same with fewer points, trials or algorithms, if there is such.
     """
 
     name: str
     title: str
     adversary: str
-    task: str
-    parameter: str
-    values: tuple[float, ...]
-    fixed: Mapping[str, Any]
-    algorithms: tuple[str, ...]
+    algorithms: Sequence[str]
     trials: int
+    grid: Mapping[str, Sequence[float]]
+    fixed: Mapping[str, Any]
     options: Mapping[str, Any] = field(default_factory=dict)
+    axes: Mapping[str, Any] = field(default_factory=dict)
     about: str = ""
     source: str = ""
     seed: int = 0
-    log_x: bool = False
-    label: str = ""
-    guide: str = ""
-    quick: Mapping[str, Any] = field(default_factory=dict)
+    quick: Experiment | None = None
+
+    @property
+    def parameter(self) -> str:
+        """The parameter that the grid changes."""
+        return next(iter(self.grid))
+
+    @property
+    def task(self) -> str:
+        """What is estimated: "mean" or "components"."""
+        return "mean" if self.adversary in MEAN_ADVERSARIES else "components"
 
     def quickly(self) -> Experiment:
         """Return the same experiment with fewer points and trials.
@@ -151,11 +154,11 @@ class Experiment:
         Its runs are runs of the full experiment, so that they need not be done again, as long as
         the quick values and algorithms are among the full ones.
         """
-        return replace(self, **self.quick)
+        return self.quick or self
 
     def points(self) -> Iterator[Point]:
         """Yield the points of the grid in order."""
-        for value in self.values:
+        for value in self.grid[self.parameter]:
             shape = {**dict.fromkeys(DIMENSIONS), **self.fixed}
             options = dict(self.options)
             (shape if self.parameter in DIMENSIONS else options)[self.parameter] = value
