@@ -57,7 +57,7 @@ def build_fit_report(fitted: Fitted) -> str:
     ]
     if certificate.noise == "elliptical":
         farthest = f"{np.sqrt(certificate.objective):.2f}"
-        numbers.append((farthest, "of the distance up to which rows are trusted, at most"))
+        numbers.append((farthest, "of the distance allowed: the farthest trusted row"))
     elif certificate.noise_floor.median > 0:
         numbers.append((f"{certificate.ratio:.2f}", "times the level of clean data"))
     pictures, no_pictures = [], ""
