@@ -47,7 +47,7 @@ def broken(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Replace the coordinatewise median by something broken."""
 
     def install(answer: float | None) -> None:
-        bad = replace(ALGORITHMS["median"], build=lambda k, eps, seed: Broken(answer))
+        bad = replace(ALGORITHMS["median"], kinds=(lambda: Broken(answer),))
         monkeypatch.setattr(measure, "ALGORITHMS", {**ALGORITHMS, "median": bad})
         measure._warm_up.cache_clear()
 
@@ -163,7 +163,7 @@ def test_peak_memory_is_that_of_the_fit_and_does_not_carry_over(
                 np.ones(megabytes << 17)
                 return super().fit(X)
 
-        hungry = replace(ALGORITHMS["median"], build=lambda k, eps, seed: Hungry(0.0))
+        hungry = replace(ALGORITHMS["median"], kinds=(lambda: Hungry(0.0),))
         monkeypatch.setattr(measure, "ALGORITHMS", {**ALGORITHMS, "median": hungry})
         return execute(next(r for r in small.runs() if r.algorithm == "median"))
 
@@ -181,7 +181,7 @@ def test_warnings_of_an_algorithm_are_kept_in_its_record(
             warnings.warn("not sure", UserWarning, stacklevel=1)
             return super().fit(X)
 
-    hesitant = replace(ALGORITHMS["median"], build=lambda k, eps, seed: Hesitant(0.0))
+    hesitant = replace(ALGORITHMS["median"], kinds=(lambda: Hesitant(0.0),))
     monkeypatch.setattr(measure, "ALGORITHMS", {**ALGORITHMS, "median": hesitant})
     record = execute(next(r for r in small.runs() if r.algorithm == "median"))
     assert record["warnings"] == ["UserWarning: not sure"]

@@ -24,7 +24,7 @@ from outweigh.experiments.library import builtin_names, load, load_builtin
 from outweigh.experiments.runner import do_runs, missing_runs
 from outweigh.experiments.spec import Experiment
 from outweigh.experiments.store import Store
-from outweigh.experiments.summary import Cell, Summary, defeats, summarise
+from outweigh.experiments.summary import Cell, Summary, summarise
 from outweigh.files.writing import write_file
 from outweigh.libraries import MissingLibrary, version_of
 from outweigh.report import build_report
@@ -126,7 +126,6 @@ def _verdict(summary: Summary) -> str:
     lines = [f"{experiment.name}: {experiment.title}"]
     if summary.ours is None:
         return lines[0]
-    lost = list(defeats(summary))
     for x in summary.xs:
         mine = summary.cell(x, summary.ours)
         done = [cell for cell in summary.cells if cell.x == x and cell.n_done]
@@ -135,10 +134,9 @@ def _verdict(summary: Summary) -> str:
         text = f"  {experiment.parameter} = {x:<8g} {summary.ours} {mine.median:.3f}"
         if best is not None:
             text += f"   best rival {best.algorithm} {best.median:.3f}"
-        beaten = [rival.outside(ours) for ours, rival in lost if ours.x == x]
-        if beaten:
-            where = "beyond" if any(beaten) else "within"
-            text += f"   (better, {where} our quartiles)"
+            if best.beats(mine):
+                where = "beyond" if best.outside(mine) else "within"
+                text += f"   (better, {where} our quartiles)"
         lines.append(text)
     if summary.n_missing:
         lines.append(f"  {summary.n_missing} runs are missing")

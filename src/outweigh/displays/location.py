@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
-import scipy.sparse as sp
 
 from outweigh.displays.canvas import DISTRUSTED, LINE, PLAIN, TRUSTED, Display, plain_text
+from outweigh.estimators.input import each_block
 from outweigh.protocols import Array, Indices
-from outweigh.samples.rows import is_dask
 
 
 @dataclass(eq=False)
@@ -49,8 +48,10 @@ class LocationDisplay(Display):
 
     @classmethod
     def _of(cls, estimator: Any, X: Any) -> Self:
-        robust, plain = estimator.location_ / estimator.scale_, _plain_mean(X) / estimator.scale_
-        return cls(robust, plain, getattr(estimator, "support_", None), estimator._feature_names)
+        robust, scale = estimator.location_, estimator.scale_
+        *total, count = np.asarray(each_block(estimator, X, _sums, robust.size + 1)).sum(axis=0)
+        support = getattr(estimator, "support_", None)
+        return cls(robust / scale, total / count / scale, support, estimator._feature_names)
 
     def _draw(self, ax: Any, n_features: int = 15) -> None:
         entries = telling_entries(self.robust, self.plain, sparse=self.support is not None)
@@ -95,13 +96,6 @@ def telling_entries(robust: Array, plain: Array, *, sparse: bool) -> Indices:
     return np.asarray(np.argsort(-size, kind="stable"), dtype=np.intp)
 
 
-def _plain_mean(X: Any) -> Array:
-    """Return the mean of the rows; those of Dask or on disk are not brought into memory."""
-    if is_dask(X):
-        return np.asarray(X.astype(np.float64).mean(axis=0))
-    if sp.issparse(X):
-        # Of float32 scipy sums in float32, whatever dtype is asked of the mean.
-        entries: Any = X
-        return np.asarray(entries.astype(np.float64).mean(axis=0)).ravel()
-    rows = X if isinstance(X, np.ndarray) else np.asarray(X, dtype=np.float64)
-    return np.asarray(rows.mean(axis=0, dtype=np.float64))
+def _sums(rows: Array) -> Array:
+    """Return the sum of some rows, and their number."""
+    return np.append(rows.sum(axis=0), float(len(rows)))[None, :]

@@ -63,9 +63,7 @@ def subsample_of(
     random_state : int, RandomState or None
         None means 0, so that the default is reproducible.
     """
-    counted = None
-    if sample_weight is not None and sample_weight.min() == 0.0:
-        counted = np.flatnonzero(sample_weight)
+    counted = None if sample_weight is None else np.flatnonzero(sample_weight)
     n_counted = rows.shape[0] if counted is None else int(counted.size)
     logger.info(
         "X: weights are searched on a random sample of %d of %d rows (subsample)", size, n_counted

@@ -18,6 +18,7 @@ import time
 import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from textwrap import shorten
 from types import MappingProxyType
 from typing import Any
 
@@ -213,6 +214,5 @@ def _release_free_memory() -> None:
         trim(0)
 
 
-def _one_line(text: str, limit: int = 300) -> str:
-    short = " ".join(text.split())
-    return short if len(short) <= limit else short[: limit - 3] + "..."
+def _one_line(text: str) -> str:
+    return shorten(text, 300, placeholder="...")

@@ -40,6 +40,10 @@ class Cell:
     seconds: float
     peak_memory_mb: float
 
+    def beats(self, other: Cell) -> bool:
+        """Tell whether the median is below another; within one per cent they count as level."""
+        return self.median < 0.99 * other.median
+
     def outside(self, other: Cell) -> bool:
         """Tell whether the median is even below the lower quartile of another."""
         return self.median < other.lower
@@ -120,14 +124,11 @@ def summarise(experiment: Experiment, store: Store) -> Summary:
 
 
 def defeats(summary: Summary) -> Iterator[tuple[Cell, Cell]]:
-    """Yield our cell and a rival's where one that is told no more has a lower median error.
-
-    Medians that differ by less than one per cent count as level.
-    """
+    """Yield our cell and a rival's where one that is told no more beats ours."""
     for mine in summary.curve(summary.ours) if summary.ours else ():
         for rival in summary.rivals:
             theirs = summary.cell(mine.x, rival)
-            if theirs.n_done and theirs.median < 0.99 * mine.median:
+            if theirs.n_done and theirs.beats(mine):
                 yield mine, theirs
 
 
