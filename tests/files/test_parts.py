@@ -389,7 +389,7 @@ def test_parts_of_an_hdf5_file_are_found_from_another_folder(
     ("text", "message"),
     [
         ("a,a,b\n1,2,3\n2,3,4\n", "more than one column is called 'a'; rename them"),
-        ("a,b\n1,2,3\n2,3,4\n", "the rows have more cells than the header has names"),
+        ("a,b\n1,2,3\n2,3,4\n", "the rows have more cells than the first line has names"),
         ("1,2\n2,3\n3,4\n", "the first line holds numbers and no names"),
         ("", "the file is empty"),
     ],

@@ -207,7 +207,7 @@ def test_frames_go_in_and_their_names_stay(kind: Any) -> None:
 
 
 @pytest.mark.parametrize("decimal", [".", ","])
-@pytest.mark.parametrize("separator", ["\t", ";", "|"])
+@pytest.mark.parametrize("separator", ["\t", ";", "|", " "])
 def test_what_stands_between_cells_and_in_numbers_is_recognised_and_said(
     tmp_path: Path, separator: str, decimal: str
 ) -> None:
@@ -238,6 +238,21 @@ def test_commas_between_thousands_are_no_decimal_commas(tmp_path: Path) -> None:
     table = read_table(path)
     assert table.columns == ["b"]
     assert "use --decimal ," in dict(table.dropped)["a"]
+
+
+def test_the_name_of_a_single_column_may_hold_a_space(tmp_path: Path) -> None:
+    path = tmp_path / "data.csv"
+    path.write_text("body mass\n1.5\n2.5\n")
+    assert read_table(path).columns == ["body mass"]
+
+
+def test_a_workbook_of_a_spreadsheet_is_refused_as_one(tmp_path: Path) -> None:
+    path = tmp_path / "data.xlsx"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("[Content_Types].xml", "<x/>")
+        archive.writestr("xl/workbook.xml", "<x/>")
+    with pytest.raises(DataError, match="save the sheet with the table as CSV"):
+        read_table(path)
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be"])

@@ -97,7 +97,7 @@ _READING = f"""\
 --missing {{drop,median}}  leave rows with missing values out, or put medians of the columns in
                    their place (default: refuse them)
 --na WORD,...      what else stands for a missing value, such as ERR,-999
---delimiter C      between cells (default: a tab, semicolon, bar or comma is recognised)
+--delimiter C      between cells (default: a tab, semicolon, bar, comma or space is recognised)
 --decimal C        a point or a comma, in numbers of a text file (default: recognised)
 --encoding NAME    of a text file (default: UTF-8 and UTF-16 are recognised, else latin-1)
 --max-gigabytes GB  refuse files that hold more, also decompressed (default: {MAX_GIGABYTES:g})

@@ -273,7 +273,8 @@ def _summary(fitted: Fitted, seconds: float) -> list[str]:
     n, d = fitted.X.shape
     found = fitted.explanation
     lines = [
-        f"{fitted.title}: {fitted.source}, {n:,} rows, {d:,} columns ({seconds:.1f} s)",
+        f"{fitted.title}: {fitted.source}, {_counted(n, 'row')}, {_counted(d, 'column')} "
+        f"({seconds:.1f} s)",
         *(f"  {note}" for note in fitted.notes),
         f"\n{fitted.headline}\n{indent(str(fitted.certificate), '  ')}\n",
     ]

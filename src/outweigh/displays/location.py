@@ -49,7 +49,7 @@ class LocationDisplay(Display):
     @classmethod
     def _of(cls, estimator: Any, X: Any) -> Self:
         robust, scale = estimator.location_, estimator.scale_
-        *total, count = np.asarray(each_block(estimator, X, _sums, robust.size + 1)).sum(axis=0)
+        *total, count = np.asarray(each_block(estimator, X, _sums, robust.size + 1).sum(axis=0))
         support = getattr(estimator, "support_", None)
         return cls(robust / scale, total / count / scale, support, estimator._feature_names)
 
@@ -98,4 +98,4 @@ def telling_entries(robust: Array, plain: Array, *, sparse: bool) -> Indices:
 
 def _sums(rows: Array) -> Array:
     """Return the sum of some rows, and their number."""
-    return np.append(rows.sum(axis=0), float(len(rows)))[None, :]
+    return np.append(rows.sum(axis=0, dtype=np.float64), len(rows))[None, :]

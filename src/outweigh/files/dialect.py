@@ -17,7 +17,7 @@ HEAD = 2**20
 """Bytes from the beginning of a file that tell how it is written."""
 
 # A comma comes last: in a file with decimal commas it splits every row, often into as many cells.
-_SEPARATORS = {"\t": "a tab", ";": "a semicolon", "|": "a bar", ",": "a comma"}
+_SEPARATORS = {"\t": "a tab", ";": "a semicolon", "|": "a bar", ",": "a comma", " ": "a space"}
 
 _MARKS = {
     codecs.BOM_UTF8: "utf-8-sig",
@@ -138,8 +138,8 @@ def _separator(text: str, usual: str) -> str:
     for mark, found in widths.items():
         if found and found[0] > 1 and len(set(found)) == 1:
             return mark
-    # A row is longer or shorter than the header, which then decides alone.
-    split = [mark for mark in (usual, *widths) if widths[mark] and widths[mark][0] > 1]
+    # A row is longer or shorter than the header, which then decides alone. Names may hold spaces.
+    split = [m for m in (usual, *widths) if m != " " and widths[m] and widths[m][0] > 1]
     return split[0] if split else usual
 
 
@@ -188,7 +188,7 @@ def read_header(lines: Iterable[str], separator: str) -> list[str]:
         raise DataError("the file is empty")
     if len(header) == 1:
         for other, called in _SEPARATORS.items():
-            if other != separator and other in header[0]:
+            if other not in (separator, " ") and other in header[0]:
                 shown = "'\\t'" if other == "\t" else repr(other)
                 raise DataError(f"one column only; is {called} between cells? --delimiter {shown}")
     twice = [repr(column) for column, count in Counter(header).items() if count > 1]
@@ -198,5 +198,5 @@ def read_header(lines: Iterable[str], separator: str) -> list[str]:
         raise DataError("the first line holds numbers and no names; give each column a name")
     if len(first) > len(header):
         # Readers would take the first cell for the name of the row and shift the others.
-        raise DataError("the rows have more cells than the header has names; name all columns")
+        raise DataError("the rows have more cells than the first line has names; name all columns")
     return header

@@ -173,6 +173,8 @@ def _npz(file: BinaryIO, limit: float, wanted: Wanted) -> Found:
             return _in_columns(array_in(read_member(archive, f"{key}.npy")))
     if {"format", "shape", "data"} <= set(keys):
         raise DataError("holds a sparse matrix; in Python the means take scipy.sparse matrices")
+    if "[Content_Types].xml" in keys:
+        raise DataError("is a workbook of a spreadsheet; save the sheet with the table as CSV")
     raise DataError(f"holds {len(keys)} arrays and none is called X: {', '.join(keys[:5])}")
 
 
@@ -283,7 +285,8 @@ def _not_numeric(column: Any) -> str | None:
         return "numbers stored as text"
     with_points = present.str.replace(",", ".", n=1, regex=False)
     if to_numeric(with_points, errors="coerce").notna().all():
-        return f"decimal commas, such as {present.iloc[0][:30]!r}: use --decimal ,"
+        such = f"numbers with commas, such as {present.iloc[0][:30]!r}"
+        return f"{such}: use --decimal , if they are decimal commas, else remove them"
     said = f"such as {text.iloc[0][:30]!r}"
     if len(text) > 0.05 * len(present):
         return f"text, {said}"

@@ -97,7 +97,7 @@ class Wanted:
         None refuses rows with missing or infinite values, "drop" leaves them out, "median" returns
         them with NaN, for an estimator with this parameter to fill in.
     delimiter : str, optional
-        Between the cells of a text file; a tab, semicolon, bar or comma is recognised.
+        Between the cells of a text file; a tab, semicolon, bar, comma or space is recognised.
     decimal : {".", ","}, optional
         In the numbers of a text file; recognised by default.
     encoding : str, optional
