@@ -10,10 +10,10 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, BinaryIO, Self
+from typing import BinaryIO, Self
 
 from outweigh.experiments.errors import ExperimentError
 from outweigh.experiments.spec import SCHEMA, Record
@@ -47,9 +47,9 @@ class Store:
 
     def __init__(self, path: str | os.PathLike[str], version: str) -> None:
         self.path = Path(path)
-        self._version = version
-        self._file: BinaryIO | None = None
         self.records: dict[str, Record] = {}
+        self._header = {"kind": _KIND, "schema": SCHEMA, "version": version}
+        self._file: BinaryIO | None = None
         self._read()
 
     def __enter__(self) -> Self:
@@ -60,71 +60,56 @@ class Store:
             self._lock(self._file)
             # Another process may have written between reading and locking.
             kept = self._read()
-            if kept < self._file.seek(0, os.SEEK_END):
-                self._file.truncate(kept)
+            self._file.truncate(kept)
             if kept == 0:
-                self._write({"kind": _KIND, "schema": SCHEMA, "version": self._version})
+                self._write(self._header)
         except BaseException:
-            self._close()
+            self.__exit__()
             raise
         return self
 
     def __exit__(self, *error: object) -> None:
-        self._close()
+        file, self._file = self._file, None
+        # What a full disk did not take is tried again here; `_write` has told of it.
+        with suppress(OSError):
+            if file is not None:
+                file.close()
 
-    def append(self, record: Mapping[str, Any]) -> None:
+    def append(self, record: Record) -> None:
         """Write a record through to the disk."""
-        if self._file is None:
-            raise RuntimeError("open the store with `with` before writing to it")
         self._write(record)
         self.records[str(record["key"])] = dict(record)
 
-    def _write(self, line: Mapping[str, Any]) -> None:
-        assert self._file is not None
-        text = json.dumps(line, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    def _write(self, line: Record) -> None:
+        if self._file is None:
+            raise RuntimeError("open the store with `with` before writing to it")
+        text = _line(line)
         with self._told("cannot be written: {}; all earlier records are safe"):
-            self._file.write(text.encode("ascii") + b"\n")
+            self._file.write(text)
             self._file.flush()
             os.fsync(self._file.fileno())
-
-    def _close(self) -> None:
-        if self._file is not None:
-            # What a full disk did not take is tried again here; `_write` has told of it.
-            with suppress(OSError):
-                self._file.close()
-            self._file = None
 
     def _read(self) -> int:
         """Read the complete lines; return how many bytes they are."""
         self.records = {}
         with self._told("cannot be read: {}"):
-            if not self.path.exists():
-                return 0
-            data = self.path.read_bytes()
+            data = self.path.read_bytes() if self.path.exists() else b""
         kept = data.rfind(b"\n") + 1
-        lines = data[:kept].splitlines()
-        if not lines:
-            # Only the torn beginning of a first line is ours to complete.
-            beginning = json.dumps({"kind": _KIND}, separators=(",", ":"))[:-1].encode()
-            if data and not (beginning.startswith(data) or data.startswith(beginning)):
-                raise self._error("is not a store of records; nothing was written")
+        if not kept and _line(self._header).startswith(data):
+            # Nothing, or the torn beginning of a first line, which is ours to complete.
             return 0
-        self._check_header(lines[0])
-        for number, line in enumerate(lines[1:], start=2):
-            record = _parse(line)
+        first, *lines = map(_parse, data[:kept].splitlines() or [data])
+        if first.get("kind") != _KIND:
+            raise self._error("is not a store of records; nothing was written")
+        for name, ours in self._header.items():
+            if first.get(name) != ours:
+                other = f"is from {name} {first.get(name)}, this is {name} {ours}"
+                raise self._error(f"{other}; choose another --out or move the file away")
+        for number, record in enumerate(lines, start=2):
             if "key" not in record:
                 raise self._error(f"line {number} is damaged; remove it, or choose another --out")
             self.records[str(record["key"])] = record
         return kept
-
-    def _check_header(self, line: bytes) -> None:
-        header = _parse(line)
-        if header.get("kind") != _KIND:
-            raise self._error("is not a store of records; nothing was written")
-        for name, ours in (("schema", SCHEMA), ("version", self._version)):
-            if header.get(name) != ours:
-                other = f"is from {name} {header.get(name)}, this is {name} {ours}"
-                raise self._error(f"{other}; choose another --out or move the file away")
 
     def _lock(self, file: BinaryIO) -> None:
         """Hold the file until it is closed; the system lets go of it when the process dies."""
@@ -145,6 +130,11 @@ class Store:
 
     def _error(self, problem: str) -> ExperimentError:
         return ExperimentError(f"{self.path}: {problem}")
+
+
+def _line(record: Record) -> bytes:
+    text = json.dumps(record, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    return text.encode("ascii") + b"\n"
 
 
 def _parse(line: bytes) -> Record:
