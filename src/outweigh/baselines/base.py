@@ -222,6 +222,13 @@ class ComponentsBaseline(Baseline):
         return {"components": unit_rows(estimate)}
 
 
+class SeveralComponents(ComponentsBaseline):
+    """A baseline for components that finds as many as are asked for."""
+
+    n_components: int = 1
+    n_nonzero: int | None = None
+
+
 class Oracle(Baseline):
     """A baseline that is told which rows are genuine, and sees no others."""
 

@@ -6,7 +6,7 @@ import numpy as np
 import scipy.linalg
 from sklearn.decomposition import PCA, SparsePCA
 
-from outweigh.baselines.base import ComponentsBaseline, Found, Oracle
+from outweigh.baselines.base import Found, Oracle, SeveralComponents
 from outweigh.baselines.means import GeometricMedian
 from outweigh.fit.readers import best_sparse, projected_out, top_eigenvectors
 from outweigh.norms.entrywise import hard_threshold
@@ -16,7 +16,7 @@ from outweigh.protocols import Array
 _LEAST_SHRINKAGE = 1e-6
 
 
-class OraclePCA(Oracle, ComponentsBaseline, name="oracle"):
+class OraclePCA(Oracle, SeveralComponents, name="oracle"):
     """The components of the genuine rows, for whoever knows which they are.
 
     With ``n_nonzero`` the components are sparse: truncated power iteration from several starts,
@@ -42,8 +42,6 @@ class OraclePCA(Oracle, ComponentsBaseline, name="oracle"):
     array([[1., 0.]])
     """
 
-    n_components: int = 1
-    n_nonzero: int | None = None
     assume_centered: bool = False
 
     def _find(self, X: Array, n_nonzero: int) -> Found:
@@ -52,7 +50,7 @@ class OraclePCA(Oracle, ComponentsBaseline, name="oracle"):
         return Found(leading_directions(Z.T @ Z / len(Z), self.n_components, n_nonzero), centre)
 
 
-class EmpiricalPCA(ComponentsBaseline, name="empirical"):
+class EmpiricalPCA(SeveralComponents, name="empirical"):
     """scikit-learn's PCA of all rows, cut to its largest entries if asked.
 
     Assumptions: no outliers. Cost: O(n d min(n, d)).
@@ -73,9 +71,6 @@ class EmpiricalPCA(ComponentsBaseline, name="empirical"):
     array([[1., 0.]])
     """
 
-    n_components: int = 1
-    n_nonzero: int | None = None
-
     def _find(self, X: Array, n_nonzero: int) -> Found:
         # The exact solvers: the randomised one would draw from the global generator.
         solver = "covariance_eigh" if X.shape[1] <= X.shape[0] else "full"
@@ -84,7 +79,7 @@ class EmpiricalPCA(ComponentsBaseline, name="empirical"):
         return Found(rows, pca.mean_)
 
 
-class EmpiricalSparsePCA(ComponentsBaseline, name="empirical_sparse"):
+class EmpiricalSparsePCA(SeveralComponents, name="empirical_sparse"):
     """scikit-learn's SparsePCA of all rows, cut to its largest entries if asked.
 
     Assumptions: no outliers. Cost: an alternation of lasso problems, far more than the others;
@@ -117,8 +112,6 @@ class EmpiricalSparsePCA(ComponentsBaseline, name="empirical_sparse"):
     array([[1., 0., 0., 0.]])
     """
 
-    n_components: int = 1
-    n_nonzero: int | None = None
     alpha: float = 1.0
     max_iter: int = 200
     random_state: int | None = 0
@@ -134,7 +127,7 @@ class EmpiricalSparsePCA(ComponentsBaseline, name="empirical_sparse"):
         return Found(rows, spca.mean_, n_iter=int(spca.n_iter_))
 
 
-class SphericalPCA(ComponentsBaseline, name="spherical"):
+class SphericalPCA(SeveralComponents, name="spherical"):
     """Spherical components: those of the rows projected to the unit sphere.
 
     The eigenvectors of the average of u u' with ``u = (x - m) / |x - m|``, m the geometric
@@ -166,8 +159,6 @@ class SphericalPCA(ComponentsBaseline, name="spherical"):
     array([[1., 0.]])
     """
 
-    n_components: int = 1
-    n_nonzero: int | None = None
     assume_centered: bool = False
 
     def _find(self, X: Array, n_nonzero: int) -> Found:
@@ -175,7 +166,7 @@ class SphericalPCA(ComponentsBaseline, name="spherical"):
         return Found(leading_directions(U.T @ U / len(X), self.n_components, n_nonzero), centre)
 
 
-class TylerPCA(ComponentsBaseline, name="tyler"):
+class TylerPCA(SeveralComponents, name="tyler"):
     """The components of Tyler's shape matrix.
 
     The shape V, of trace d, solves ``V = (1 - r) d / n sum x x' / (x' V^-1 x) + r I`` with the rows
@@ -220,8 +211,6 @@ class TylerPCA(ComponentsBaseline, name="tyler"):
     True
     """
 
-    n_components: int = 1
-    n_nonzero: int | None = None
     assume_centered: bool = False
     max_iter: int = 200
     tol: float = 1e-8
