@@ -213,6 +213,7 @@ def _validated(estimator: BaseEstimator, X: Any, **how: Any) -> Any:
     """Return X as scikit-learn checks it; of a DataFrame the column at fault is named."""
     medians = None if how["reset"] or sp.issparse(X) else getattr(estimator, "_medians", None)
     missing = get_tags(estimator).input_tags.allow_nan and (how["reset"] or medians is not None)
+    fits = _is_number_or_missing if missing else _is_number
     if np.ma.is_masked(X) and X.dtype.kind in "biuf":
         X = X.astype(np.result_type(X, np.float32)).filled(np.nan)
     _refuse_masked(X, "X")
@@ -221,7 +222,7 @@ def _validated(estimator: BaseEstimator, X: Any, **how: Any) -> Any:
         raise ValueError("X holds dates, time spans or records; turn them into numbers first")
     if hasattr(X, "head"):
         _refuse_frame(X)
-        _refuse_cells(X.head(1), missing)
+        _refuse_cells(X.head(1), fits)
     if missing and hasattr(X, "isna"):
         # NA of pandas among objects is no number to NumPy.
         X = X.mask(X.isna(), np.nan)
@@ -234,7 +235,7 @@ def _validated(estimator: BaseEstimator, X: Any, **how: Any) -> Any:
     except (ValueError, TypeError) as error:
         # What is neither number nor text in an array is not a cell of a table.
         if isinstance(error, ValueError) or not isinstance(X, np.ndarray):
-            _refuse_cells(X, missing)
+            _refuse_cells(X, fits)
         raise
 
 
@@ -250,22 +251,23 @@ def _refuse_frame(X: Any) -> None:
         raise ValueError(f"X: more than one column is called {name!r}; rename them")
 
 
-def _refuse_cells(X: Any, missing: bool) -> None:
-    """Refuse what is no number, or NaN, by its column; `missing`: whether that may be missing."""
+def _refuse_cells(X: Any, fits: Callable[[Any], bool]) -> None:
+    """Refuse cells that do not fit, by their column; dates fit nowhere."""
     for name, column in _columns(X):
         cells = np.asarray(column)
         held = "dates or time spans" if cells.dtype.kind in "mM" else ""
         for row, cell in enumerate([] if held else cells.tolist()):
-            if _is_missing(cell) and not missing:
+            if fits(cell):
+                continue
+            if _is_missing(cell):
                 raise ValueError(
                     "X contains NaN or masked values, which are missing values: column "
                     f'{name!r} holds {cell!r} in row {row}; fit with missing="drop" to leave out '
                     'such rows, or with missing="median" to put the median of the column in their '
                     "place"
                 )
-            if not _is_missing(cell) and not _is_finite(cell):
-                held = f"{cell!r} in row {row}"
-                break
+            held = f"{cell!r} in row {row}"
+            break
         if held:
             raise ValueError(
                 f"X: column {name!r} holds {held}; only finite numbers can be used: leave out the "
@@ -295,7 +297,12 @@ def _is_missing(cell: Any) -> bool:
     return isinstance(cell, float | np.floating) and bool(np.isnan(cell))
 
 
-def _is_finite(cell: Any) -> bool:
+def _is_number_or_missing(cell: Any) -> bool:
+    return _is_missing(cell) or _is_number(cell)
+
+
+def _is_number(cell: Any) -> bool:
+    """Tell finite numbers, also as text, from other cells."""
     try:
         return math.isfinite(float(cell))
     except (ValueError, TypeError, OverflowError):
