@@ -321,8 +321,12 @@ def test_a_first_column_of_distinct_words_names_the_rows(tmp_path: Path) -> None
     assert read_table(tmp_path / "data.csv").numbered
 
 
-def test_a_first_column_of_numbers_with_a_stray_word_names_nothing(tmp_path: Path) -> None:
-    (tmp_path / "data.csv").write_text("t,a\n1.5,2\n2.5,3\nERR,4\n")
+@pytest.mark.parametrize("cells", [("1.5", "2.5", "ERR"), ("1%", "2%", "3%")])
+def test_a_first_column_of_numbers_with_words_or_marks_names_nothing(
+    tmp_path: Path, cells: tuple[str, ...]
+) -> None:
+    lines = [f"{cell},{i}\n" for i, cell in enumerate(cells)]
+    (tmp_path / "data.csv").write_text("".join(["t,a\n", *lines]))
     assert read_table(tmp_path / "data.csv").numbered
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -230,8 +231,8 @@ def _names_in_first(found: Found, wanted: Wanted) -> list[str] | None:
     if not any(found.not_numeric(column) is None for column in found.columns[1:]):
         return None
     cells = [str(cell) for cell in found.cells(first)]
-    # A missing cell is a number here: nan. So is one with a comma that nobody explained.
-    words = named or not any(is_number(cell.replace(",", "")) for cell in cells)
+    # A missing cell is a number here: nan. So are those with a comma or % that nobody explained.
+    words = named or not any(is_number(re.sub("[,%]", "", cell)) for cell in cells)
     return cells if words and len(set(cells)) == len(cells) else None
 
 
