@@ -104,3 +104,17 @@ def test_no_more_is_removed_than_the_bound_allows(name: str, contamination: floa
     model = RobustMean() if name == "mean" else RobustSparseMean(5)
     model.set_params(contamination=contamination).fit(X)
     assert model.contamination_ <= contamination + 1e-9
+
+
+@pytest.mark.parametrize("n", [1, 2])
+def test_of_one_or_two_rows_none_is_widened(n: int) -> None:
+    squared = np.array([59.7, 1e-3])[:n]
+    assert not may_be_widened(squared, np.ones(n), 30)
+
+
+def test_where_most_rows_are_at_the_centre_none_is_widened() -> None:
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(400, 3)) * (rng.random((400, 3)) < 0.1)
+    rows[:40] *= 3.0
+    assert may_be_widened(np.square(rows).sum(axis=1), np.ones(400), 3)
+    assert judged(rows) is None

@@ -66,7 +66,8 @@ def may_be_widened(squared: Array, weight: Array, n_features: int) -> bool:
     So many more than twice as many, somewhere: else a look at the columns is not worth its pass.
     """
     n = float(weight.sum())
-    if n == 0.0 or squared.max() == 0.0:
+    # Of two rows one is half of them, which widened rows never are.
+    if n <= 2.0 or squared.max() == 0.0:
         return False
     chance = radial_law(squared, weight, n_features, _MANY, 0.0, shrink=False).exceeded(squared)
     order = np.argsort(chance, kind="stable")
@@ -102,10 +103,11 @@ def widened_beyond(
     # Each column stands for itself and for those up to the next.
     counts = np.bincount(np.arange(n_features) * rows.shape[1] // n_features)
     clean = _convolved(np.square(rows), row_weight / row_weight.sum(), counts, step)
-    mean = float(clean @ x / clean.sum())
-    if mean < step:
+    clean /= clean.sum()
+    # Of a law with so much of it at the centre this grid shows no density, nor does it widen.
+    if clean[:2].sum() > 0.25:
         return None
-    density = clean / (clean.sum() * step)
+    mean, density = float(clean @ x), clean / step
 
     def law(scale: float) -> Array:
         return np.asarray(np.maximum(np.interp(x, scale * x, density) / scale, _LEAST / top))
