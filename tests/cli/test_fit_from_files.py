@@ -329,6 +329,10 @@ BAD: dict[str, tuple[list[str], str]] = {
     "exists": (["fit", "mean", "good.csv", "--save", "taken"], "--force overwrites it"),
     "twice": (["fit", "mean", "good.csv", "--out", "x.csv", "--weights", "x.csv"], "already"),
     "no folder": (["fit", "mean", "good.csv", "--delimiter", "ab"], "must be one character"),
+    **{
+        f"empty {option}": (["fit", "mean", "good.csv", option, ""], f"{option}: must be")
+        for option in ("--save", "--trusted", "--scheduler", "--id-column", "--exclude")
+    },
     "not a model": (["score", "good.csv", "good.csv"], "is not an outweigh model"),
     "no model": (["score", "none", "good.csv"], "none: cannot be read: No such file"),
 }
