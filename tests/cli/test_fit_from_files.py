@@ -272,6 +272,7 @@ def good(folder: Path) -> str:
 BAD: dict[str, tuple[list[str], str]] = {
     "missing file": (["fit", "mean", "none.csv"], "none.csv: no such file"),
     "folder": (["fit", "mean", "."], "is a folder"),
+    "device": (["fit", "mean", "/dev/null"], "is a pipe or a device; give -"),
     "unknown option": (["fit", "mean", "good.csv", "--colour"], "unrecognized arguments: --colour"),
     "unknown kind": (["fit", "median", "good.csv"], "invalid choice: 'median'"),
     "unknown column": (["fit", "mean", "good.csv", "--columns", "a,z"], "no column is called 'z'"),
