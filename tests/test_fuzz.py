@@ -9,9 +9,11 @@ import pytest
 from benchmarks import fuzz
 
 CASES = 300
+# Once failed, each in its own way: rows given back that are too far out; ties on a lattice.
+MENDED = (603199, 604352)
 
 
-@pytest.mark.parametrize("seed", range(CASES))
+@pytest.mark.parametrize("seed", [*range(CASES), *MENDED])
 def test_a_random_fit_is_refused_clearly_or_answered_soundly(seed: int) -> None:
     case = fuzz.draw(seed)
     failure = fuzz.failure_of(case)

@@ -272,6 +272,7 @@ def good(folder: Path) -> str:
 BAD: dict[str, tuple[list[str], str]] = {
     "missing file": (["fit", "mean", "none.csv"], "none.csv: no such file"),
     "folder": (["fit", "mean", "."], "is a folder"),
+    "device": (["fit", "mean", "/dev/null"], "is a pipe or a device; give -"),
     "unknown option": (["fit", "mean", "good.csv", "--colour"], "unrecognized arguments: --colour"),
     "unknown kind": (["fit", "median", "good.csv"], "invalid choice: 'median'"),
     "unknown column": (["fit", "mean", "good.csv", "--columns", "a,z"], "no column is called 'z'"),
@@ -329,6 +330,10 @@ BAD: dict[str, tuple[list[str], str]] = {
     "exists": (["fit", "mean", "good.csv", "--save", "taken"], "--force overwrites it"),
     "twice": (["fit", "mean", "good.csv", "--out", "x.csv", "--weights", "x.csv"], "already"),
     "no folder": (["fit", "mean", "good.csv", "--delimiter", "ab"], "must be one character"),
+    **{
+        f"empty {option}": (["fit", "mean", "good.csv", option, ""], f"{option}: must be")
+        for option in ("--save", "--trusted", "--scheduler", "--id-column", "--exclude")
+    },
     "not a model": (["score", "good.csv", "good.csv"], "is not an outweigh model"),
     "no model": (["score", "none", "good.csv"], "none: cannot be read: No such file"),
 }

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import warnings
+from datetime import date
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -423,6 +425,48 @@ def test_masked_values_are_missing_values(name: str) -> None:
 def test_a_masked_array_without_masked_values_is_an_array(name: str) -> None:
     masked = ESTIMATORS[name]().fit(np.ma.masked_array(rows()))
     np.testing.assert_array_equal(masked.weights_, ESTIMATORS[name]().fit(rows()).weights_)
+
+
+@every
+@pytest.mark.parametrize("time", [np.datetime64("2020"), np.timedelta64(5, "s"), date(2020, 1, 1)])
+@pytest.mark.parametrize("container", [np.array, list, pd.DataFrame])
+def test_times_among_objects_are_refused_by_column(name: str, time: object, container: Any) -> None:
+    X = rows(d=2).astype(object)
+    X[7, 1] = time
+    with pytest.raises(ValueError, match=r"column 1 holds .*(date|time).* in row 7"):
+        ESTIMATORS[name]().fit(container(X.tolist() if container is list else X))
+
+
+@every
+def test_a_number_beyond_floating_point_is_told_by_its_column(name: str) -> None:
+    X = rows(d=2).astype(object)
+    X[7, 1] = 10**400
+    with pytest.raises(ValueError, match=r"column 1 holds 10+ in row 7"):
+        ESTIMATORS[name]().fit(X)
+
+
+@every
+def test_masked_rows_in_a_list_are_refused(name: str) -> None:
+    masked = np.ma.masked_greater(rows(), 1.5)
+    with pytest.raises(ValueError, match="X holds masked values"):
+        ESTIMATORS[name]().fit(list(masked))
+
+
+@every
+@pytest.mark.parametrize(
+    ("values", "told"),
+    [
+        (np.ma.masked_array([1.0, 2.0], mask=[True, False]), "holds masked values"),
+        (np.array(["2020", "2021"], dtype="datetime64[Y]"), "must hold numbers"),
+        (["1", "2"], "must hold numbers"),
+        (np.array([1j, 2j]), "must hold numbers"),
+    ],
+    ids=["masked", "dates", "text", "complex"],
+)
+def test_parameters_that_are_no_numbers_are_refused(name: str, values: Any, told: str) -> None:
+    for parameter in ("scale", "covariance"):
+        with pytest.raises(ValueError, match=f"{parameter} {told}"):
+            ESTIMATORS[name](**{parameter: values}).fit(rows(d=2))
 
 
 @every

@@ -153,3 +153,11 @@ def test_the_axes_of_rows_have_one_sign_whatever_rounding_does(shape: tuple[int,
         shaken = rows * (1.0 + 1e-15 * rng.standard_normal(shape))
         np.testing.assert_allclose(principal_axes(shaken, np.ones(len(rows)))[1], axes, atol=1e-9)
     np.testing.assert_allclose(principal_axes(-rows, np.ones(len(rows)))[1], axes, atol=1e-9)
+
+
+def test_of_less_than_two_rows_of_weight_neither_group_is_empty() -> None:
+    Y, weight = np.array([[-1.0], [0.0], [1e8]]), np.array([1e-18, 1.0, 1e-12])
+    with np.errstate(all="raise", under="ignore"):
+        _, odds, gain = two_groups(Y, weight, np.ones((1, 1)), 5)
+    assert np.isfinite(odds).all()
+    assert np.isfinite(gain).all()

@@ -205,6 +205,18 @@ def test_of_few_rows_or_features_no_noise_is_called_white(n: int, d: int) -> Non
     assert not is_white(np.eye(d), n, d, 1, 2.0)
 
 
+@pytest.mark.parametrize("decay", [1.0, 0.9])
+def test_a_huge_spike_hides_neither_white_noise_nor_other(decay: float) -> None:
+    rng = np.random.default_rng(0)
+    direction = np.linspace(1.0, 2.0, 40) / np.linalg.norm(np.linspace(1.0, 2.0, 40))
+    for _ in range(5):
+        X = rng.normal(size=(600, 40)) * np.sqrt(
+            40.0 * decay ** np.arange(40) / sum(decay ** np.arange(40))
+        )
+        X += 1e6 * rng.normal(size=(600, 1)) * direction
+        assert is_white(X.T @ X / 600, 600, 40, 1, 2.0) == (decay == 1.0)
+
+
 def test_directions_projected_out_leave_nothing_along_them() -> None:
     rng = np.random.default_rng(6)
     noise = rng.standard_normal((6, 6))

@@ -7,7 +7,7 @@ import pytest
 
 from outweigh.adversaries import MEAN_ADVERSARIES, make
 from outweigh.fit.tuning import TUNING
-from outweigh.fit.whiteness import bulk_excess, some_columns
+from outweigh.fit.whiteness import bulk_excess, bulk_variance, some_columns
 
 
 @pytest.mark.parametrize("contamination", [0.1, 0.3])
@@ -51,3 +51,12 @@ def test_some_columns_are_neighbours_and_some_are_spread_out() -> None:
     assert some[0] == 0
     assert some[-1] > 4800
     assert some_columns(10).tolist() == list(range(10))
+
+
+def test_rows_of_no_weight_do_not_reach_the_variance_of_the_bulk() -> None:
+    along = np.zeros(80)
+    along[::2] = 4.0
+    with np.errstate(over="raise", invalid="raise"):
+        variance, grouped = bulk_variance(along, (along == 0.0).astype(float), TUNING)
+    assert variance == pytest.approx(0.0, abs=1e-12)
+    assert not grouped

@@ -23,7 +23,7 @@ def judged(rows: Array) -> tuple[float, Array] | None:
 def test_the_law_of_a_sum_of_squares_is_the_convolution_of_theirs() -> None:
     rows = np.random.default_rng(0).normal(size=(20_000, 4))
     step = 0.02
-    law = _convolved(np.square(rows), np.full(20_000, 1 / 20_000), np.full(4, 3), step)
+    law = _convolved(np.square(rows) / step, np.full(20_000, 1 / 20_000), np.full(4, 3))
     below = np.cumsum(law)
     for level in (5.0, 11.0, 20.0):
         expected = stats.chi2.cdf(level, 12)
@@ -104,3 +104,26 @@ def test_no_more_is_removed_than_the_bound_allows(name: str, contamination: floa
     model = RobustMean() if name == "mean" else RobustSparseMean(5)
     model.set_params(contamination=contamination).fit(X)
     assert model.contamination_ <= contamination + 1e-9
+
+
+@pytest.mark.parametrize("n", [1, 2])
+def test_of_one_or_two_rows_none_is_widened(n: int) -> None:
+    squared = np.array([59.7, 1e-3])[:n]
+    assert not may_be_widened(squared, np.ones(n), 30)
+
+
+def test_where_most_rows_are_at_the_centre_none_is_widened() -> None:
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(400, 3)) * (rng.random((400, 3)) < 0.1)
+    rows[:40] *= 3.0
+    assert may_be_widened(np.square(rows).sum(axis=1), np.ones(400), 3)
+    assert judged(rows) is None
+
+
+def test_the_units_of_the_rows_do_not_tell_which_are_widened() -> None:
+    rows = np.random.default_rng(0).normal(size=(2000, 100))
+    rows[:200] *= np.sqrt(2.0)
+    found, tiny = judged(rows), judged(2.0**-330 * rows)
+    assert found is not None
+    assert tiny is not None
+    np.testing.assert_allclose(found[1], tiny[1], atol=1e-9)

@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from outweigh.norms import LargestEntries, RowwiseLargest
-from outweigh.norms.entrywise import largest_entries, row_energies
+from outweigh.norms.entrywise import _rounded, largest_entries, row_energies
 from outweigh.samples import ArrayMoment
 from tests.reference import norms as brute
 
@@ -127,7 +127,9 @@ def test_the_screen_alone_would_have_decided_otherwise(seed: int) -> None:
     assert np.sum(entries.form.to_array() * A) < (1 - 1e-7) * brute.largest_entries_sorted(A, 18)
 
 
-@pytest.mark.parametrize("norm", [RowwiseLargest(3), LargestEntries(18)], ids=["F,k,k", "F,m"])
+@pytest.mark.parametrize(
+    "norm", [RowwiseLargest(3), LargestEntries(18), LargestEntries(2)], ids=["F,k,k", "F,m", "F,2"]
+)
 @pytest.mark.parametrize("tiled", [False, True], ids=["held", "tiled"])
 def test_a_screen_that_overflowed_is_not_used(
     norm: RowwiseLargest | LargestEntries, tiled: bool
@@ -191,3 +193,17 @@ def test_a_tiled_matrix_can_be_surveyed_by_both_norms() -> None:
     for norm in (RowwiseLargest(4), LargestEntries(32)):
         assert norm.survey(tiled, 6).n_rows <= 6
         assert norm.maximize(tiled).value == pytest.approx(norm.maximize(ArrayMoment(A)).value)
+
+
+def test_row_energies_of_whole_rows_keep_the_digits_of_the_rows() -> None:
+    A = symmetric(0)
+    slabs = ((start, 0, A[start : start + 7]) for start in range(0, 30, 7))
+    expected = np.sort(A**2, axis=1)[:, -4:].sum(axis=1)
+    np.testing.assert_allclose(row_energies(slabs, 30, 4), expected, rtol=1e-14)
+
+
+@pytest.mark.parametrize("unit", [1e-200, 1.0, 1e200])
+def test_values_equal_but_for_rounding_are_equal_and_others_are_not(unit: float) -> None:
+    first, same, other = _rounded(unit * np.array([1.0, 1.0 + 1e-13, 1.0 + 1e-10]))
+    assert first == same
+    assert first != other

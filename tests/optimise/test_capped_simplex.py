@@ -672,3 +672,47 @@ def test_between_two_breakpoints_the_root_makes_the_sum(
     tau = _linear_root(v, s, lower, upper, total, low, high)
     assert low <= tau <= high
     assert abs(excess(tau)) < 1e-10
+
+
+def test_a_set_is_shown_by_its_caps_and_its_metric() -> None:
+    shown = repr(CappedSimplex(np.array([0.5, 0.75])))
+    assert shown == "CappedSimplex(caps=array([0.5 , 0.75]), metric=array([1., 1.]))"
+
+
+def test_a_negative_contamination_is_refused() -> None:
+    with pytest.raises(ValueError, match="contamination must lie in"):
+        CappedSimplex.from_contamination(4, -0.5)
+
+
+def test_rows_to_prune_are_not_counted_from_the_end() -> None:
+    with pytest.raises(ValueError, match="rows must be a mask or integers"):
+        CappedSimplex.from_contamination(4, 0.5).pruned([-1])
+
+
+@pytest.mark.parametrize(
+    "w", [[-0.25, 0.5, 0.75], [0.0, -0.25, 1.25], [0.5, 0.5, 0.25], [0.25, 0.25, 0.25]]
+)
+def test_a_point_is_in_the_set_if_it_is_off_by_the_tolerance_at_most(w: list[float]) -> None:
+    D = CappedSimplex(np.ones(3))
+    assert D.contains(w, atol=0.25)
+    assert not D.contains(w, atol=0.249)
+
+
+@pytest.mark.parametrize(
+    ("w", "direction"), [([0.125, 0.875], [-1.0, 1.0]), ([0.375, 0.625], [1.0, -1.0])]
+)
+def test_an_entry_as_near_to_a_bound_as_the_tolerance_counts_as_there(
+    w: list[float], direction: list[float]
+) -> None:
+    D = CappedSimplex(np.array([0.5, 2.0]))
+    np.testing.assert_array_equal(D.project_tangent(w, direction, atol=0.125), [0.0, 0.0])
+    np.testing.assert_array_equal(D.project_tangent(w, direction, atol=0.124), direction)
+
+
+def test_directions_of_the_least_size_are_projected_as_larger_ones_are() -> None:
+    D = CappedSimplex.from_contamination(5, 0.5)
+    direction = np.array([3.0, 1.0, -2.0, 7.0, -3.0])
+    projected = D.project_tangent(np.full(5, 0.2), np.ldexp(direction, -1070))
+    np.testing.assert_array_equal(
+        projected, np.ldexp(D.project_tangent(np.full(5, 0.2), direction), -1070)
+    )

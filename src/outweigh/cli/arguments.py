@@ -232,8 +232,8 @@ def _add(parser: Any, described: str, **kinds: Any) -> None:
         Of some options how their text is read, or all that `add_argument` is told of them.
     """
     for flag, value, meaning in _OPTION.findall(described):
-        kind = kinds.get(flag[2:].replace("-", "_"), str)
-        how = dict(kind) if isinstance(kind, dict) else {"type": kind}
+        kind = kinds.get(flag[2:].replace("-", "_"), _text)
+        how = {"type": _text, **kind} if isinstance(kind, dict) else {"type": kind}
         if value.startswith("{"):
             how["choices"] = value[1:-1].split(",")
         elif value:
@@ -292,10 +292,13 @@ def _value(text: str) -> int | float | str:
     return text
 
 
-def _names(text: str) -> list[str]:
-    return [name.strip() for name in text.split(",") if name.strip()]
-
-
+# An empty text is what a script makes of a variable that is not set.
+_text = _read("given, not empty", str, bool)
+_names = _read(
+    "names, with commas between them",
+    lambda text: [name.strip() for name in text.split(",") if name.strip()],
+    bool,
+)
 # Not nan: no file would be larger.
 _gigabytes = _read("a number above 0, such as 8", float, lambda value: value > 0.0)
 _delimiter = _read(

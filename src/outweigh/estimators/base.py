@@ -23,6 +23,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from outweigh.estimators.explanation import Explanation, explain_rows
 from outweigh.estimators.input import (
+    check_numbers,
     column_medians,
     each_row,
     filled,
@@ -210,6 +211,8 @@ class RobustEstimator(Parameters, JudgesRows, BaseEstimator):
         rows, weight = distinct.rows, distinct.weight
         d = X.shape[1]
         scale = _checked_scale(self.scale, d)
+        if not isinstance(self.covariance, str):
+            check_numbers(self.covariance, "covariance")
         covariance = known_covariance(self.covariance, d)
         if covariance is not None and not isinstance(scale, np.ndarray) and scale != "mad":
             scale = np.sqrt(np.diagonal(covariance))
@@ -489,6 +492,7 @@ def _checked_scale(scale: object, n_features: int) -> str | Array | None:
     """Return the parameter `scale`; refuse an array that is not one positive number a feature."""
     if scale is None or isinstance(scale, str):
         return scale
+    check_numbers(scale, "scale")
     values = np.asarray(scale, dtype=np.float64)
     if values.shape != (n_features,):
         raise ValueError(f"scale must be of shape ({n_features},); got shape {values.shape}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from datetime import date, timedelta
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,8 @@ from outweigh.samples.rows import is_dask, is_on_disk
 
 # Whole numbers beyond it have no neighbours that are not whole: they are no counts.
 _MOST_COPIES = 2.0**52
+# To NumPy some of these are numbers, of a size that depends on the unit of time.
+_TIMES = (date, timedelta, np.datetime64, np.timedelta64)
 
 
 def rows_to_fit(estimator: BaseEstimator, X: Any) -> Rows:
@@ -86,10 +89,7 @@ def sample_weights(sample_weight: ArrayLike | None, n_samples: int) -> Array:
     """
     if is_dask(sample_weight):
         sample_weight = np.asarray(sample_weight)
-    _refuse_masked(sample_weight, "sample_weight")
-    kind = np.asarray(sample_weight).dtype.kind
-    if kind not in "biufO":
-        raise ValueError("sample_weight must hold numbers; got dates, text or complex numbers")
+    check_numbers(sample_weight, "sample_weight")
     weights = np.asarray(
         _check_sample_weight(
             sample_weight, np.empty((n_samples, 0)), dtype=np.float64, ensure_non_negative=True
@@ -213,16 +213,17 @@ def _validated(estimator: BaseEstimator, X: Any, **how: Any) -> Any:
     """Return X as scikit-learn checks it; of a DataFrame the column at fault is named."""
     medians = None if how["reset"] or sp.issparse(X) else getattr(estimator, "_medians", None)
     missing = get_tags(estimator).input_tags.allow_nan and (how["reset"] or medians is not None)
-    fits = _is_number_or_missing if missing else _is_number
     if np.ma.is_masked(X) and X.dtype.kind in "biuf":
         X = X.astype(np.result_type(X, np.float32)).filled(np.nan)
     _refuse_masked(X, "X")
-    # Columns of dates alone would be taken for numbers, of a size that depends on the unit of time.
+    if isinstance(X, list | tuple):
+        X = np.asarray(X)
     if getattr(X, "dtype", np.dtype(float)).kind in "mMV":
         raise ValueError("X holds dates, time spans or records; turn them into numbers first")
     if hasattr(X, "head"):
         _refuse_frame(X)
-        _refuse_cells(X.head(1), fits)
+    if hasattr(X, "head") or getattr(X, "dtype", None) == np.dtype(object):
+        _refuse_times(X)
     if missing and hasattr(X, "isna"):
         # NA of pandas among objects is no number to NumPy.
         X = X.mask(X.isna(), np.nan)
@@ -232,10 +233,10 @@ def _validated(estimator: BaseEstimator, X: Any, **how: Any) -> Any:
         # It looks for values that are not finite by a sum of all, which may overflow.
         with np.errstate(over="ignore", invalid="ignore"):
             return filled(validate_data(estimator, X, **how), medians)
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, OverflowError) as error:
         # What is neither number nor text in an array is not a cell of a table.
-        if isinstance(error, ValueError) or not isinstance(X, np.ndarray):
-            _refuse_cells(X, fits)
+        if not (isinstance(error, TypeError) and isinstance(X, np.ndarray)):
+            _refuse_cells(X, _is_number_or_missing if missing else _is_number)
         raise
 
 
@@ -251,12 +252,22 @@ def _refuse_frame(X: Any) -> None:
         raise ValueError(f"X: more than one column is called {name!r}; rename them")
 
 
-def _refuse_cells(X: Any, fits: Callable[[Any], bool]) -> None:
-    """Refuse cells that do not fit, by their column; dates fit nowhere."""
+def _refuse_times(X: Any) -> None:
+    """Refuse dates and time spans by their column."""
     for name, column in _columns(X):
-        cells = np.asarray(column)
-        held = "dates or time spans" if cells.dtype.kind in "mM" else ""
-        for row, cell in enumerate([] if held else cells.tolist()):
+        # Where cells are of one type, one tells.
+        cells = np.asarray(column if column.dtype == object else column[:1])
+        if cells.dtype.kind in "mM":
+            raise _unusable(name, "dates or time spans")
+        for row, cell in enumerate(cells.tolist()):
+            if isinstance(cell, _TIMES):
+                raise _unusable(name, f"{cell!r} in row {row}")
+
+
+def _refuse_cells(X: Any, fits: Callable[[Any], bool]) -> None:
+    """Refuse cells that do not fit, by their column."""
+    for name, column in _columns(X):
+        for row, cell in enumerate(np.asarray(column).tolist()):
             if fits(cell):
                 continue
             if _is_missing(cell):
@@ -266,13 +277,14 @@ def _refuse_cells(X: Any, fits: Callable[[Any], bool]) -> None:
                     'such rows, or with missing="median" to put the median of the column in their '
                     "place"
                 )
-            held = f"{cell!r} in row {row}"
-            break
-        if held:
-            raise ValueError(
-                f"X: column {name!r} holds {held}; only finite numbers can be used: leave out the "
-                "column or such rows, or replace what it holds"
-            )
+            raise _unusable(name, f"{cell!r} in row {row}")
+
+
+def _unusable(name: object, held: str) -> ValueError:
+    return ValueError(
+        f"X: column {name!r} holds {held}; only finite numbers can be used: leave out the column "
+        "or such rows, or replace what it holds"
+    )
 
 
 def _columns(X: Any) -> Iterable[tuple[object, Any]]:
@@ -309,9 +321,17 @@ def _is_number(cell: Any) -> bool:
         return False
 
 
+def check_numbers(values: Any, name: str) -> None:
+    """Refuse a parameter with masked entries, dates, text or complex numbers."""
+    _refuse_masked(values, name)
+    if np.asarray(values).dtype.kind not in "biufO":
+        raise ValueError(f"{name} must hold numbers; got dates, text or complex numbers")
+
+
 def _refuse_masked(values: Any, name: str) -> None:
-    """Refuse arrays with masked entries: what stands below a mask is not data."""
-    if np.ma.is_masked(values):
+    """Refuse arrays, and lists of them, with masked entries: what is below a mask is not data."""
+    each = values if isinstance(values, list | tuple) else [values]
+    if any(map(np.ma.is_masked, each)):
         raise ValueError(f"{name} holds masked values, which are missing values; fill them in")
 
 

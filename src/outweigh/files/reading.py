@@ -108,7 +108,7 @@ def read_table(
         except TooLarge as error:
             raise DataError(
                 f"{error} is more than is read at once ({max_gigabytes:g} GB); raise "
-                "--max-gigabytes if it fits into memory, or read it in parts with --scheduler "
+                "--max-gigabytes if it fits into memory, or read a file in parts with --scheduler "
                 "threads (it needs Dask: pip install 'outweigh[dask,io]')"
             ) from error
         except (DataError, ImportError):
@@ -131,6 +131,8 @@ def _opened(name: str, limit: float) -> Any:
             raise DataError("no such file")
         if path.is_dir():
             raise DataError("is a folder; name one file in it")
+        if not path.is_file():
+            raise DataError("is a pipe or a device; give - and redirect it to standard input")
         size = path.stat().st_size
         if size == 0:
             raise DataError("the file is empty")

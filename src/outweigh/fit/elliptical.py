@@ -33,6 +33,8 @@ from outweigh.protocols import Array, Indices
 
 Mask = NDArray[np.bool_]
 _TINY = 1e-300
+# Lengths closer than this, relatively, differ by rounding alone, as many do on a lattice.
+_TIED = 1e-9
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -381,7 +383,7 @@ class _Judge:
     def nearest(self, squared: Array, left: Mask, held: float) -> Mask:
         """Return the nearest rows that hold a given weight; equal ones together."""
         cut = weighted_quantile(squared[left], self.weight[left], [held / self.weight[left].sum()])
-        return np.asarray(left & (squared <= cut[0]))
+        return np.asarray(left & (squared <= (1.0 + _TIED) * cut[0]))
 
     def concentrate(self, core: Mask, left: Mask, held: float, steps: int) -> tuple[Mask, float]:
         for _ in range(steps):
@@ -402,7 +404,7 @@ class _Judge:
         rows, weight = self.entries[left], self.weight[left]
         share = weight / weight.sum()
         length = np.linalg.norm(rows, axis=1)
-        near = length <= weighted_quantile(length, weight, [0.5])[0]
+        near = length <= (1.0 + _TIED) * weighted_quantile(length, weight, [0.5])[0]
         bounded = [
             np.where(np.abs(rows) > 4.0, 0.0, np.clip(rows, -1.5, 1.5)),
             rows / np.maximum(length, _TINY)[:, None],

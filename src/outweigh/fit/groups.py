@@ -180,12 +180,13 @@ def two_groups(
     gain : ndarray of shape (m,)
         Log likelihood less that of one Gaussian.
     """
-    share = weight / weight.sum()
+    # A group has a row at least, and leaves one.
+    share, least = weight / weight.sum(), 1.0 / max(float(weight.sum()), 2.0)
     for step in range(steps + 1):
         y = Y @ directions
         if odds is None:
             odds = _longer_tail(y, share)
-        p = np.clip(share @ odds, 1.0 / weight.sum(), 1.0 - 1.0 / weight.sum())
+        p = np.clip(share @ odds, least, 1.0 - least)
         second = share @ (odds * y) / p
         first = -p * second / (1.0 - p)
         # Variance within; at least a hundredth of the whole, or a point would gain without bound.

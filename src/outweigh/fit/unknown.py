@@ -67,9 +67,10 @@ def fit_elliptical(noise: Noise, task: Task, settings: Settings) -> Fit:
     values = noise.sample_weight * clean
     kept = float(values.sum() / noise.sample_weight.sum())
     values /= values.sum()
-    if noise.far is not None:
+    back = noise.pruned[values[noise.pruned] > 0.0]
+    if back.size:
         # Others than those pruned at the first look may be left.
-        refuse_huge(noise.far[values > 0.0])
+        refuse_huge(np.square(noise.rows_at(back, slice(None))).sum(axis=1))
     noise = noise.without(np.flatnonzero(values == 0.0))
     objective = MomentObjective(noise.samples, task.norm(1), True)
     problem = Problem(objective, noise.sample_weight, noise.pruned, 3.0, d, settings.tuning)

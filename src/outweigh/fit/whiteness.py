@@ -86,6 +86,8 @@ def bulk_variance(along: Array, weight: Array, tuning: Tuning) -> tuple[float, b
     A redescending estimate, which no far row decides; and, for groups that overlap the bulk, the
     variance within two Gaussians where they are worth their three parameters (BIC).
     """
+    # In units of those that count, others may be out of range.
+    along, weight = along[weight > 0.0], weight[weight > 0.0]
     found = robust_variance(along, weight, tuning.bulk)
     centre = weighted_quantile(along, weight, [0.5])[0]
     unit = MAD_TO_SD * weighted_quantile(np.abs(along - centre), weight, [0.5])[0]

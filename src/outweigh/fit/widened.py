@@ -66,7 +66,8 @@ def may_be_widened(squared: Array, weight: Array, n_features: int) -> bool:
     So many more than twice as many, somewhere: else a look at the columns is not worth its pass.
     """
     n = float(weight.sum())
-    if n == 0.0 or squared.max() == 0.0:
+    # Of two rows one is half of them, which widened rows never are.
+    if n <= 2.0 or squared.max() == 0.0:
         return False
     chance = radial_law(squared, weight, n_features, _MANY, 0.0, shrink=False).exceeded(squared)
     order = np.argsort(chance, kind="stable")
@@ -95,20 +96,22 @@ def widened_beyond(
     n_features : int
         How many features there are.
     """
-    n, top = float(weight.sum()), float(squared.max())
-    step = top / (_POINTS - 2.0)
-    x: Array = step * np.arange(_POINTS, dtype=np.float64)
-    seen = masses_at(squared / step, weight, _POINTS)
+    n, step = float(weight.sum()), float(squared.max()) / (_POINTS - 2.0)
+    # All distances in steps of the grid: in their own units a density may be out of range.
+    x: Array = np.arange(_POINTS, dtype=np.float64)
+    steps = squared / step
+    seen = masses_at(steps, weight, _POINTS)
     # Each column stands for itself and for those up to the next.
     counts = np.bincount(np.arange(n_features) * rows.shape[1] // n_features)
-    clean = _convolved(np.square(rows), row_weight / row_weight.sum(), counts, step)
-    mean = float(clean @ x / clean.sum())
-    if mean < step:
+    clean = _convolved(np.square(rows) / step, row_weight / row_weight.sum(), counts)
+    clean /= clean.sum()
+    # Of a law with so much of it at the centre this grid shows no density, nor does it widen.
+    if clean[:2].sum() > 0.25:
         return None
-    density = clean / (clean.sum() * step)
+    mean = float(clean @ x)
 
     def law(scale: float) -> Array:
-        return np.asarray(np.maximum(np.interp(x, scale * x, density) / scale, _LEAST / top))
+        return np.asarray(np.maximum(np.interp(x, scale * x, clean) / scale, _LEAST / _POINTS))
 
     one = float(seen @ x) / (n * mean)
     share, scale, wide = 0.05, one, 2.0 * one
@@ -117,24 +120,25 @@ def widened_beyond(
         odds = far / (near + far)
         share = float(np.clip(seen @ odds / n, 1.0 / n, 1.0 - 1.0 / n))
         wide = max(float(seen @ (odds * x)) / (share * n * mean), scale)
-        scale = max(float(seen @ ((1.0 - odds) * x)) / ((1.0 - share) * n * mean), step / mean)
-    heavy = radial_law(squared, weight, n_features, _MANY, 0.0, shrink=False)
+        scale = max(float(seen @ ((1.0 - odds) * x)) / ((1.0 - share) * n * mean), 1.0 / mean)
+    heavy = radial_law(steps, weight, n_features, _MANY, 0.0, shrink=False)
     by_columns = float(seen @ np.log(law(one)))
-    by_tails = float(seen @ heavy.log_density(np.maximum(x, step / 2.0)))
+    by_tails = float(seen @ heavy.log_density(np.maximum(x, 0.5)))
     alone = max(by_columns, by_tails)
     gain = float(seen @ np.log(near + far)) - alone
     more = (odds > 0.5) & (x > scale * mean)
     if gain < price_of_widened(n) or wide <= scale or share >= 0.5 or not more.any():
         return None
     # Below the mean neither law is known to tell a row.
-    return float(x[np.argmax(more)]), np.interp(squared, x, np.where(x > scale * mean, odds, 0.0))
+    beyond = step * float(x[np.argmax(more)])
+    return beyond, np.interp(steps, x, np.where(x > scale * mean, odds, 0.0))
 
 
-def _convolved(squares: Array, share: Array, counts: NDArray[np.intp], step: float) -> Array:
-    """Return the law of a sum of independent squares as masses at 0, step, 2 step, ..."""
+def _convolved(squares: Array, share: Array, counts: NDArray[np.intp]) -> Array:
+    """Return the law of a sum of independent squares as masses at 0, 1, 2, ..."""
     found = np.ones(_POINTS + 1, dtype=np.complex128)
     for column, count in zip(squares.T, counts, strict=True):
-        mass = masses_at(column / step, share, _POINTS)
+        mass = masses_at(column, share, _POINTS)
         # Twice as long as the law: what a sum has beyond does not come round.
         found *= np.fft.rfft(mass, 2 * _POINTS) ** count
     return np.maximum(np.fft.irfft(found, 2 * _POINTS)[:_POINTS], 0.0)
