@@ -7,9 +7,10 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from scipy import optimize, stats
 
-from outweigh.norms import KyFan, LargestEntries, RowwiseLargest
-from outweigh.norms.floor import noise_floor
+from outweigh.norms import KyFan, LargestEntries, RowwiseLargest, floor
+from outweigh.norms.floor import NoiseFloor, noise_floor
 from outweigh.protocols import Norm
 from outweigh.samples import ArrayMoment
 from tests.reference import norms as brute
@@ -209,3 +210,70 @@ def test_the_floor_of_heavy_tails_is_that_of_clean_rows_with_such_tails(norm: No
     floor = noise_floor(norm, n, d, 6.0)
     assert floor.median == pytest.approx(np.median(scores), rel=0.06)
     assert np.mean(np.array(scores) <= floor.upper) >= 0.95
+
+
+def test_rows_are_clean_up_to_the_upper_quantile_or_a_little_above_the_median() -> None:
+    assert NoiseFloor(1.0, 1.0).clean == pytest.approx(1.05)
+    assert NoiseFloor(1.0, 2.0).clean == 2.0
+
+
+def test_rows_are_taken_for_gaussian_unless_their_kurtosis_is_given() -> None:
+    assert noise_floor(KyFan(1), 77.0, 1) == noise_floor(KyFan(1), 77.0, 1, 3.0)
+
+
+def test_entries_off_the_diagonal_have_the_tails_of_a_mean_of_products() -> None:
+    """Cornish-Fisher at excess kurtosis 6/n: z (1 + (z^2 - 3) / (4 n)), beyond sqrt(3)."""
+    law = floor._off_diagonal(20.0)
+    for z, expected in ((1.0, 1.0), (4.0, (4.0 * (1.0 + 13.0 / 80.0)) ** 2)):
+        assert law.quantile(2.0 * stats.norm.sf([z]))[0] == pytest.approx(expected, rel=1e-3)
+
+
+@pytest.mark.parametrize(("n", "rel"), [(2.0, 0.04), (6.0, 0.005), (50.0, 0.002)])
+@pytest.mark.parametrize("deviation", [0.0, 2.0])
+def test_entries_on_the_diagonal_have_a_law_of_chi_squared(
+    n: float, rel: float, deviation: float
+) -> None:
+    exact = stats.chi2.ppf(stats.norm.cdf(deviation), n - 1.0) / n
+    found = 1.0 + float(floor._diagonal(np.array([deviation]), n, 3.0)[0])
+    assert found == pytest.approx(exact, rel=rel)
+    exceeds = float(floor._diagonal_exceeds(np.array([0.7]), n, 3.0)[0])
+    law = stats.chi2(n - 1.0)
+    assert exceeds == pytest.approx(law.sf(1.7 * n) + law.cdf(0.3 * n), rel=5.0 * rel, abs=5e-5)
+
+
+def test_one_row_has_a_floor() -> None:
+    assert np.isfinite(floor._diagonal(np.array([0.0]), 1.0, 3.0)).all()
+
+
+def test_the_largest_entry_of_two_features_is_that_of_three_independent_ones() -> None:
+    """One off the diagonal of variance 1/n, two on it of variance (kurtosis - 1)/n."""
+    n = 1e8
+
+    def below(x: float) -> float:
+        off, on = 2.0 * stats.norm.cdf(x) - 1.0, 2.0 * stats.norm.cdf(x / np.sqrt(0.5)) - 1.0
+        return float(off * on**2)
+
+    expected = optimize.brentq(lambda x: below(x) - floor._UPPER_QUANTILE, 0.1, 9.0)
+    assert np.sqrt(n) * floor._of_entries(n, 2, 1, 1.5).upper == pytest.approx(expected, rel=0.01)
+
+
+def test_the_upper_quantile_of_the_edge_is_that_of_its_law() -> None:
+    assert floor._tracy_widom(floor._TW_UPPER) == pytest.approx(floor._UPPER_QUANTILE, abs=1e-3)
+
+
+def test_the_sum_of_all_squares_has_the_law_of_its_two_moments() -> None:
+    """d = 2 at kurtosis 3: mean 6/n and variance 24/n^2, which are those of 6/n chi^2(3) / 3."""
+    found = floor._frobenius(100.0, 2, 3.0)
+    for value, p in ((found.median, 0.5), (found.upper, floor._UPPER_QUANTILE)):
+        expected = np.sqrt(0.06 * stats.chi2.ppf(p, 3.0) / 3.0)
+        assert value == pytest.approx(expected, rel=0.006)
+
+
+def test_lighter_tails_lower_the_floor_of_all_entries() -> None:
+    assert floor._frobenius(100.0, 2, 2.0).median < floor._frobenius(100.0, 2, 2.4).median
+
+
+def test_values_are_taken_for_independent_unless_it_is_told_how_many_are_equal() -> None:
+    law = floor._off_diagonal(50.0)
+    default, one = floor._sum_of_largest(law, 2, 9), floor._sum_of_largest(law, 2, 9, 1.0)
+    np.testing.assert_array_equal(default.exceeds, one.exceeds)

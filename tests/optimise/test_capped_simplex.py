@@ -716,3 +716,21 @@ def test_directions_of_the_least_size_are_projected_as_larger_ones_are() -> None
     np.testing.assert_array_equal(
         projected, np.ldexp(D.project_tangent(np.full(5, 0.2), direction), -1070)
     )
+
+
+def test_the_nearest_point_in_entropy_is_in_the_set_where_sizes_differ_beyond_all_digits() -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(100):
+        n = int(rng.integers(2, 9))
+        D = CappedSimplex.from_contamination(rng.choice([0.1, 1.0, 3.0, 50.0], n), 0.1)
+        assert D.contains(D.project_kl(1e3 * rng.standard_normal(n)))
+
+
+def test_the_nearest_point_to_a_huge_vector_is_in_the_set() -> None:
+    rng = np.random.default_rng(0)
+    for contamination in (0.1, 0.5, 0.8):
+        for _ in range(100):
+            n = int(rng.integers(2, 9))
+            weight = rng.choice([0.1, 1.0, 3.0, 50.0], n)
+            D = CappedSimplex.from_contamination(weight, contamination)
+            assert D.contains(D.project(1e200 * rng.standard_normal(n)))

@@ -167,6 +167,8 @@ def _asymmetry(columns: Array, share: Array) -> Array:
     """Return the third moments of columns in units of their deviations, far rows drawn in."""
     for _ in range(2):
         columns = columns - share @ columns
+        # First in units of the largest, whose square may be beyond floating point.
+        columns = columns / np.maximum(np.abs(columns).max(axis=0), _TINY)
         columns = columns / np.maximum(np.sqrt(share @ columns**2), _TINY)
         columns = np.clip(columns, -_DRAWN_IN, _DRAWN_IN)
     return np.asarray(share @ columns**3)

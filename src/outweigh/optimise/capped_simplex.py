@@ -315,7 +315,7 @@ def _clip_to_sum(
         tau = (float(v.sum()) - total) / float(s.sum())
         tau = tau if np.isfinite(tau) else 0.0
         tolerance = _TOLERANCE
-        while tolerance <= _ROUNDING:
+        while True:
             low, high, previous = -np.inf, np.inf, np.inf
             points: FloatArray | None = None
             while points is None or points.size:
@@ -347,9 +347,31 @@ def _clip_to_sum(
             # What was found is moved into v and polished there: v - tau s may need digits that tau
             # does not have. A round gains 16 of at most 308 digits; what rounding withholds is let
             # go by and by.
+            if tolerance > _ROUNDING:
+                return _between(v, s, lower, upper, total, low, high)
             v, tau = v - _linear_root(v, s, lower, upper, total, low, high) * s, 0.0
             tolerance *= 1.2
-    raise ArithmeticError("the entries cannot be made to sum to their total: rescale the input.")
+
+
+def _between(
+    v: FloatArray,
+    s: FloatArray,
+    lower: FloatArray,
+    upper: FloatArray,
+    total: float,
+    low: float,
+    high: float,
+) -> FloatArray:
+    """Return entries of the sum wanted between those at low and at high.
+
+    Where no row meets a bound between the two, each entry is linear there, and no digit of tau is
+    needed.
+    """
+    least, most = np.clip(v - high * s, lower, upper), np.clip(v - low * s, lower, upper)
+    missing, room = total - float(least.sum()), float((most - least).sum())
+    if 0.0 < room < np.inf:
+        return least + missing / room * (most - least)
+    return np.clip(v - _linear_root(v, s, lower, upper, total, low, high) * s, lower, upper)
 
 
 def _linear_root(
