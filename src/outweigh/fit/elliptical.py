@@ -123,9 +123,9 @@ class Judgement:
         kept then. Else 0.
     doubtful : float
         The share of the rows that were kept but may be wrong.
-    doubt : {"overlap", "few values"}
-        Why: they are a group that overlaps the others, or stand together in columns of so few
-        values that such a group may be genuine.
+    doubt : {"overlap", "many", "few values"}
+        Why: they are a group that overlaps the others; in groups that with the far rows are too
+        many to be wrong; or amiss in columns of so few values that such a group may be genuine.
     seen : float
         The share of the columns that rows are judged by; the others have too few values.
     """
@@ -165,6 +165,11 @@ def judge_rows(
     reach = Reach.of(X, sample_weight, others, tuning)
     beyond = reach.exceeded(X)
     shaped = columns.size > 0
+    coarse = 0.0
+    if grouped and others.size > 1:
+        # What is amiss among the others by themselves is told, not removed.
+        by_others = judge_rows(X[:, others], sample_weight, bound, tuning, straighten=straighten)
+        coarse = by_others.far + by_others.apart + by_others.doubtful
     columns = columns if shaped else others
     X = X[:, columns]
     everything = np.ones(len(X), dtype=np.bool_)
@@ -197,6 +202,12 @@ def judge_rows(
     def share(rows: Mask) -> float:
         return float(sample_weight[rows].sum() / sample_weight.sum())
 
+    doubts = {
+        "overlap": share(overlapping & (clean >= 0.5)) if grouped else 0.0,
+        "many": share(found.told & (clean >= 0.5)) if grouped else 0.0,
+        "few values": coarse if grouped else share(found.told & (clean >= 0.5)),
+    }
+    doubt = max(doubts, key=lambda why: doubts[why])
     return Judgement(
         Cloud(columns, form, judge.basis, found.scatter, limit, found.groups, reach),
         clean,
@@ -205,8 +216,8 @@ def judge_rows(
         apart=share(found.chance >= 0.5),
         spared=share((suspect < 0.5) & (clean >= 0.5)),
         divided=found.divided,
-        doubtful=share((overlapping if grouped else found.told) & (clean >= 0.5)),
-        doubt="overlap" if grouped else "few values",
+        doubtful=doubts[doubt],
+        doubt=doubt,
         seen=columns.size / n_columns if shaped else 0.0,
     )
 
@@ -279,16 +290,16 @@ class _Judge:
     def by_shape(self, apart: list[Mask], *, grouped: bool) -> _Found:
         """Judge every row by the groups that may stand apart, and by its distance.
 
-        Where groups are no outliers (`grouped` is false) they are only told.
+        Where groups are no outliers (`grouped` is false), or too many, they are only told.
         """
         none = np.zeros(len(self.Z), dtype=np.bool_)
         together = np.any(apart, axis=0) if apart and grouped else none
         core = self.core(~together)
         far = self.far_rows(core, together)
         chance, groups = self.verdict(core, far, apart)
-        told = none if grouped else chance >= 0.5
+        told = none
         if not grouped or self.removed(np.where(far, 0.0, 1.0 - chance)) > self.bound:
-            chance, groups = np.zeros(len(self.Z)), ()
+            told, chance, groups = chance >= 0.5, np.zeros(len(self.Z)), ()
         clean = np.where(far, 0.0, 1.0 - chance)
         # Once groups are gone, rows that they hid show, and some that seemed far do not.
         for _ in range(3):
@@ -349,6 +360,7 @@ class _Judge:
         scatter = self.scatter(np.where(inner, clean * self.weight, 0.0))
         squared = scatter.distances(self.Z, inner)
         law = self.law(squared, scatter.count, left, self.share(clean < 0.5, left))
+        law = law.read_off(float(self.weight @ (left & (clean >= 0.5))))
         rate = self.tuning.false_discoveries
         chance = discovered(law, squared[left], self.weight[left], self.level, rate)
         return scatter, squared, law.beyond(max(chance, self.parting))
@@ -447,7 +459,8 @@ class _Judge:
             if step == 0 and not self.shrink and law.nu >= 0.999 * (scatter.count - self.d):
                 # The centre is that of Gaussian rows: so is the tail, however few rows tell.
                 self.shape, self.gaussian = law, True
-            new = squared > law.beyond(self.level)
+            count = (1.0 - share) * float(self.weight[left].sum())
+            new = squared > law.read_off(count).beyond(self.level)
             share = self.share(new, left)
             if share > 0.5:
                 return np.zeros(len(core), dtype=np.bool_)
