@@ -87,17 +87,14 @@ class Shape:
         told = none
         if not grouped or self._share(far | (chance > 0.5)) > self.bound:
             told, chance, groups = chance > 0.5, np.zeros(len(far)), ()
-        clean = np.where(far, 0.0, 1.0 - chance)
         # Once groups are gone, rows that they hid show, and some that seemed far do not.
-        for _ in range(3):
-            scatter, squared, limit = self._limit(clean, core, chance < 0.5)
-            last, clean = clean, np.where(squared > limit, 0.0, 1.0 - chance)
-            divided = self._share(clean < 0.5)
-            if divided > self.bound:
-                # No minority.
-                return undecided(self.rows, divided)
-            if np.array_equal(last < 0.5, clean < 0.5):
-                break
+        clean = np.where(far, 0.0, 1.0 - chance)
+        scatter, squared, limit = self._limit(clean, core, chance < 0.5)
+        clean = np.where(squared > limit, 0.0, 1.0 - chance)
+        divided = self._share(clean < 0.5)
+        if divided > self.bound:
+            # No minority.
+            return undecided(self.rows, divided)
         return Found(scatter, squared, limit, chance, clean, told, groups)
 
     def _share(self, some: Mask, among: Mask | None = None) -> float:
@@ -211,32 +208,23 @@ class Shape:
     def _told_apart(self, group: Mask, bulk: Mask, among: Mask) -> tuple[Group, Array] | None:
         """Return a bulk and a group along a direction, and each row's chance to be of the group."""
         rows, weight = self.rows, self.rows.weight
-        best, most = None, price_of_direction(rows.n, rows.d) + 1.5 * np.log(rows.n)
-        for _ in range(4):
-            scatter, distances = rows.measured_by(bulk)
-            white = scatter.white(rows.Z)
-            squared = np.einsum("ij,ij->i", white, white)
-            count = rows.count(group)
-            centre = (weight * group) @ white / count
-            length = max(float(np.linalg.norm(centre)), _TINY)
-            y = white @ centre
-            # Each row along the direction that it had no part in.
-            y[group] = (count * y[group] - squared[group]) / max(count - 1.0, 1.0)
-            y[bulk] = scatter.leaving_out(squared[bulk]) * (
-                y[bulk] + squared[bulk] / (scatter.count - 1.0)
-            )
-            y /= length
-            law = self._law(distances, scatter.count, among & ~group, 0.0)
-            found = two_laws(y[among], weight[among], group[among].astype(np.float64), law.freedom)
-            if found is None:
-                break
-            laws, gain = found
-            chance = np.where(among, laws.wrong(y), 0.0)
-            if gain > most:
-                direction = scatter.whitener @ centre / length
-                best, most = (laws.moved(direction, float(scatter.mean @ direction)), chance), gain
-            new = among & (chance >= 0.5)
-            if np.array_equal(new, group) or not 3.0 <= rows.count(new) <= rows.n / 2.0:
-                break
-            group, bulk = new, among & ~new
-        return best
+        scatter, distances = rows.measured_by(bulk)
+        white = scatter.white(rows.Z)
+        squared = np.einsum("ij,ij->i", white, white)
+        count = rows.count(group)
+        centre = (weight * group) @ white / count
+        length = max(float(np.linalg.norm(centre)), _TINY)
+        y = white @ centre
+        # Each row along the direction that it had no part in.
+        y[group] = (count * y[group] - squared[group]) / max(count - 1.0, 1.0)
+        left_out = scatter.leaving_out(squared[bulk])
+        y[bulk] = left_out * (y[bulk] + squared[bulk] / (scatter.count - 1.0))
+        y /= length
+        freedom = self._law(distances, scatter.count, among & ~group, 0.0).freedom
+        found = two_laws(y[among], weight[among], group[among].astype(np.float64), freedom)
+        price = price_of_direction(rows.n, rows.d) + 1.5 * np.log(rows.n)
+        if found is None or found[1] <= price:
+            return None
+        direction = scatter.whitener @ centre / length
+        laws = found[0].moved(direction, float(scatter.mean @ direction))
+        return laws, np.where(among, found[0].wrong(y), 0.0)
