@@ -130,8 +130,8 @@ def test_rows_all_over_the_range_of_heavy_tails_are_found() -> None:
 
 
 def test_a_group_in_columns_of_few_values_that_is_not_far_is_kept_and_told() -> None:
-    X = with_cluster(600, 4, 0.3, 5.0)
-    clean = np.round(2.0 * correlated(600, 4))
+    X = with_cluster(600, 6, 0.3, 6.0)
+    clean = np.round(2.0 * correlated(600, 6))
     assert judge_rows(clean, np.ones(600), 0.4, TUNING).doubtful == 0.0
     X = np.round(2.0 * X / X.std(axis=0))
     judged = judge_rows(X, np.ones(600), 0.4, TUNING)
@@ -152,11 +152,11 @@ def test_a_group_that_overlaps_the_others_is_kept_and_told() -> None:
 
 
 def test_a_group_that_with_far_rows_is_too_large_to_be_wrong_is_kept_and_told() -> None:
-    X = with_cluster(600, 8, 0.3, 6.0)
+    X = with_cluster(600, 12, 0.3, 6.0)
     X[-80:] *= 30.0
     judged = judge_rows(X, np.ones(600), 0.4, TUNING)
     assert judged.apart == 0.0
-    assert (judged.doubt, judged.doubtful) == ("many", pytest.approx(0.3, abs=0.03))
+    assert (judged.doubt, judged.doubtful) == ("many", pytest.approx(0.3, abs=0.05))
     assert np.all(judged.clean[-80:] == 0.0)
     assert RobustMean().fit(X).certificate_.trust == "in doubt"
 

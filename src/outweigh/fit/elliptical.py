@@ -195,11 +195,9 @@ def judge_rows(
     def share(rows: Mask) -> float:
         return float(sample_weight[rows].sum() / sample_weight.sum())
 
-    doubts = {
-        "overlap": share(overlapping & (clean >= 0.5)) if grouped else 0.0,
-        "many": share(found.told & (clean >= 0.5)) if grouped else 0.0,
-        "few values": coarse if grouped else share(found.told & (clean >= 0.5)),
-    }
+    kept = clean >= 0.5
+    doubts = {"overlap": share(overlapping & kept), "few values": coarse}
+    doubts["many" if grouped else "few values"] = share(found.told & kept)
     doubt = max(doubts, key=lambda why: doubts[why])
     return Judgement(
         Cloud(columns, form, rows.basis, found.scatter, limit, found.groups, reach),
@@ -207,7 +205,7 @@ def judge_rows(
         np.where(clean < 0.5, np.maximum(severity, 1.0), severity),
         far=share((farness > 1.0) & (found.chance < 0.5)),
         apart=share(found.chance >= 0.5),
-        spared=share((suspect < 0.5) & (clean >= 0.5)),
+        spared=share((suspect < 0.5) & kept),
         divided=found.divided,
         doubtful=doubts[doubt],
         doubt=doubt,
