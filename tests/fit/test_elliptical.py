@@ -130,8 +130,8 @@ def test_rows_all_over_the_range_of_heavy_tails_are_found() -> None:
 
 
 def test_a_group_in_columns_of_few_values_that_is_not_far_is_kept_and_told() -> None:
-    X = with_cluster(600, 4, 0.3, 5.0)
-    clean = np.round(2.0 * correlated(600, 4))
+    X = with_cluster(600, 6, 0.3, 6.0)
+    clean = np.round(2.0 * correlated(600, 6))
     assert judge_rows(clean, np.ones(600), 0.4, TUNING).doubtful == 0.0
     X = np.round(2.0 * X / X.std(axis=0))
     judged = judge_rows(X, np.ones(600), 0.4, TUNING)
@@ -149,6 +149,26 @@ def test_a_group_that_overlaps_the_others_is_kept_and_told() -> None:
     assert (model.certificate_.trust, model.certificate_.doubt) == ("in doubt", "overlap")
     assert model.certificate_.doubtful == pytest.approx(0.2, abs=0.03)
     assert np.mean(model.predict(X) == -1) < 0.02
+
+
+def test_a_group_that_with_far_rows_is_too_large_to_be_wrong_is_kept_and_told() -> None:
+    X = with_cluster(600, 12, 0.3, 6.0)
+    X[-80:] *= 30.0
+    judged = judge_rows(X, np.ones(600), 0.4, TUNING)
+    assert judged.apart == 0.0
+    assert (judged.doubt, judged.doubtful) == ("many", pytest.approx(0.3, abs=0.05))
+    assert np.all(judged.clean[-80:] == 0.0)
+    assert RobustMean().fit(X).certificate_.trust == "in doubt"
+
+
+def test_outliers_in_columns_of_few_values_beside_others_are_told() -> None:
+    X = correlated(600, 8)
+    X[:, :4] = np.round(1.5 * X[:, :4])
+    assert judge_rows(X, np.ones(600), 0.4, TUNING).doubtful == 0.0
+    X[:90, :2] += 9.0
+    judged = judge_rows(X, np.ones(600), 0.4, TUNING)
+    assert judged.seen == 0.5
+    assert (judged.doubt, judged.doubtful) == ("few values", pytest.approx(0.15, abs=0.02))
 
 
 @pytest.mark.parametrize("n_coarse", [0, 2, 6])

@@ -16,6 +16,18 @@ def test_the_radial_law_of_gaussian_rows_is_the_f_law_of_leave_one_out_distances
     assert law.beyond(0.01) == pytest.approx(20.0 * stats.f.isf(0.01, 5, 300), rel=0.1)
 
 
+def test_a_law_whose_median_was_read_off_few_rows_is_exceeded_as_often_as_it_says() -> None:
+    rng = np.random.default_rng(0)
+    exact = RadialLaw(5.0, 5.0, 30.0)
+    squared = 5.0 * stats.f.rvs(5, 30, size=(40_000, 16), random_state=rng)
+    medians = np.median(squared[:, :15], axis=1)
+    new = squared[:, 15] * np.median(5.0 * stats.f.rvs(5, 30, size=10**6, random_state=rng))
+    plain, wider = exact.beyond(0.01), exact.read_off(15.0).beyond(0.01)
+    assert np.mean(new / medians > plain) > 0.013
+    assert np.mean(new / medians > wider) == pytest.approx(0.01, abs=0.004)
+    assert exact.read_off(1e9).beyond(0.01) == pytest.approx(plain, rel=1e-6)
+
+
 def test_heavy_tails_lower_the_degrees_of_freedom() -> None:
     squared = stats.f.rvs(5, 4, size=20_000, random_state=0)
     law = radial_law(squared, np.ones(20_000), 5, 10_000.0, 0.0, False)

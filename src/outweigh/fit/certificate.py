@@ -23,6 +23,8 @@ _DOUBTS = {
     "covariance=None if so",
     "overlap": "a group that overlaps the others, and no tail of theirs: look whether they are of "
     "another kind",
+    "many": "in groups that stand apart, too many to be called wrong: look whether rows are of "
+    "several kinds",
     "few values": "together, apart from the others, in columns of so few values that such groups "
     "may be genuine: look whether they are of another kind",
 }

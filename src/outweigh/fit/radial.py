@@ -58,6 +58,17 @@ class RadialLaw:
         """Return the law of the same shape with another median."""
         return RadialLaw(max(median, _TINY) / float(fdtri(self.k, self.nu, 0.5)), self.k, self.nu)
 
+    def read_off(self, count: float) -> RadialLaw:
+        r"""Return the law of a row where the median, and so the scale, was read off so many others.
+
+        The logarithm of their median has the variance :math:`1 / (4 n f^2)`, f its density there,
+        as that of a scale with :math:`8 n f^2` degrees of freedom has: fewer, and heavier tails.
+        """
+        median = self.scale * float(fdtri(self.k, self.nu, 0.5))
+        density = median * float(np.exp(self.log_density(np.array(median))))
+        nu = 1.0 / (1.0 / self.nu + 1.0 / max(8.0 * count * density**2, _TINY))
+        return RadialLaw(1.0, self.k, nu).at_median(median)
+
 
 def _log_f(x: Array, k: float, nu: float) -> Array:
     """Return the log density of x = log F, F of the law F(k, nu)."""
