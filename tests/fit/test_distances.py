@@ -66,6 +66,34 @@ def test_variances_under_trimming_weights_are_brought_to_the_median_of_all_rows(
     assert middle == pytest.approx(float(chi2.ppf(0.5, R)), rel=0.01)
 
 
+@pytest.mark.parametrize("inside", [True, False])
+def test_rows_to_one_side_are_those_of_no_symmetric_law(inside: bool) -> None:
+    X = rows()
+    found, samples = fitted(X), DenseSamples(X)
+    direction = np.eye(D)[0 if inside else R + 1]
+    # Of clean rows the farthest, which lie all round, and those of one side.
+    along = (X - 7.0) @ direction
+    distance = found.score(samples) if inside else found.orthogonal(samples)
+    far = (distance > np.quantile(distance, 0.95)).astype(np.float64)
+    all_round = found.to_one_side(samples, far, inside=inside)
+    one_side = found.to_one_side(samples, far * (along > 0.0), inside=inside)
+    # Half a squared deviation, of mean one half at most.
+    assert all_round < 5.0
+    assert one_side > 3.0 * np.log(N)
+
+
+def test_the_nats_of_one_side_are_those_of_the_pairs_of_rows() -> None:
+    X = rows()[:40]
+    found, far = fitted(X), (np.arange(40) < 15) * 1.0
+    away = X[:15] - found.centre
+    away -= away @ found.components @ found.components.T
+    cosines = (away @ away.T) / np.outer(*[np.linalg.norm(away, axis=1)] * 2)
+    pairs = cosines[~np.eye(15, dtype=bool)]
+    expected = max(pairs.sum(), 0.0) ** 2 / (4.0 * np.square(pairs).sum())
+    nats = found.to_one_side(DenseSamples(X), far, inside=False)
+    assert nats == pytest.approx(expected, rel=1e-6, abs=1e-12)
+
+
 def test_about_zero_the_centre_is_zero() -> None:
     assert not fitted(rows(), centred=False).centre.any()
 

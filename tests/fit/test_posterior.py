@@ -384,6 +384,21 @@ def test_a_direction_in_which_removed_rows_spread_is_found(
     assert domain.contains(found, atol=1e-9)
 
 
+def test_the_first_direction_of_spread_need_not_pay_for_its_features() -> None:
+    # A hundred and twenty features are dearer than so few outliers gain, but the survey saw them.
+    n, d = 1000, 120
+    X = np.random.default_rng(46).standard_normal((n, d))
+    X[:100, 1] *= 4.0
+    w = np.ones(n)
+    w[:50] = 0.0
+    domain = CappedSimplex.from_contamination(n, 0.2)
+    reference, basis = domain.reference(), np.eye(d)[:, :1]
+    found = groups_spread(
+        DenseSamples(X), domain, reference, w / w.sum(), basis, leading, gaussian, centred=True
+    )
+    assert len(found[1]) == 1
+
+
 def test_directions_of_clean_rows_are_not_looked_along() -> None:
     X, domain, w = spread_rows(0)
     basis = np.eye(D)[:, :2]

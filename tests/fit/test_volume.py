@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from sklearn.datasets import load_digits
 
 from outweigh.estimators.pca import RobustPCA
 from outweigh.fit.held_out import beyond_limits, folds_of
@@ -113,3 +114,22 @@ def test_a_share_of_less_than_a_row_is_a_bound_of_the_rows_that_were_pruned() ->
     assert est.certificate_.noise == "other"
     assert est.contamination_bound_ == pytest.approx(1.0 / 40.0)
     assert est.weights_.max() <= 1.0 / (40.0 * (1.0 - est.contamination_bound_)) + 1e-12
+
+
+@pytest.mark.parametrize("rate", [0.5, 0.16])
+def test_rare_rows_of_zeros_and_ones_are_not_distrusted(rate: float) -> None:
+    rng = np.random.default_rng(0)
+    latent = rng.standard_normal((400, 8)) + rng.standard_normal((400, 1))
+    X = (latent > np.quantile(latent, 1.0 - rate)).astype(np.float64)
+    est = RobustPCA(2).fit(X)
+    assert np.all(est.predict(X) == 1)
+    assert "too few values" in est.certificate_.verdict
+
+
+def test_another_digit_is_told_though_its_distances_could_be_a_tail() -> None:
+    X, y = load_digits(return_X_y=True)
+    X = np.vstack([X[y == 7], X[y == 4][:16]])
+    X = X[:, np.ptp(X, axis=0) > 0.0]
+    flagged = RobustPCA(5).fit_predict(X) == -1
+    assert flagged[-16:].mean() >= 0.9
+    assert flagged[:-16].mean() <= 0.1

@@ -7,17 +7,18 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
-from scipy.stats import chi2
+from scipy.special import chdtri
 
-from outweigh.fit.columns import MAD_TO_SD, weighted_quantile
+from outweigh.fit.columns import weighted_quantile
 from outweigh.fit.elliptical import Cloud
 from outweigh.fit.mixture import Groups
 from outweigh.fit.noise import Standardizer
+from outweigh.fit.radial import radial_law
 from outweigh.fit.score import EllipticalScore
 from outweigh.protocols import Array, Samples
 from outweigh.samples import DenseSamples
 from outweigh.samples.dense import INFINITE
+from outweigh.samples.matrices import as_array
 
 _LEVEL = 0.975
 _TINY = 1e-12
@@ -37,11 +38,9 @@ class Distances:
         Orthonormal columns.
     variances : ndarray of shape (r,)
         Of the clean rows along the columns, which are uncorrelated.
-    score_cutoff : float
-        At first the 0.975 quantile of chi with r degrees of freedom.
-    orthogonal_cutoff : float
-        At first the 0.975 quantile of the clean rows' orthogonal distances, by the Wilson-Hilferty
-        approximation: their power 2/3 is nearly Gaussian.
+    score_cutoff, orthogonal_cutoff : float
+        At first what one clean row in forty exceeds, by the law of the bulk of the distances
+        (`outweigh.fit.radial`).
     groups : tuple of Group
         That stand apart, wherever they are. A row that is likely of one is beyond the cut-off
         within the subspace: its squared distance is at least 2p of it, p the chance.
@@ -85,13 +84,47 @@ class Distances:
         rounding = 1e-13 * total + 1e-14 * np.sqrt(total) * length
         return np.sqrt(np.where(left > rounding, left, 0.0))
 
+    def both(self, samples: Samples) -> Array:
+        """Return the distance within the subspace and that from it, shape (2, n)."""
+        return np.array([self.score(samples), self.orthogonal(samples)])
+
     def combined(self, samples: Samples) -> Array:
         """Return the larger of the two distances in units of their cut-offs."""
-        inside = self.score(samples) / self.score_cutoff
         with np.errstate(over="ignore"):
             # Where the clean rows lie in the subspace, nearly all distances from it are infinite.
-            beside = self.orthogonal(samples) / self.orthogonal_cutoff
-        return np.minimum(np.maximum(inside, beside), INFINITE)
+            both = self.both(samples) / self.cutoffs[:, None]
+        return np.asarray(np.minimum(both.max(axis=0), INFINITE))
+
+    def to_one_side(self, samples: Samples, weight: Array, *, inside: bool) -> float:
+        r"""Return how many nats say that rows lie to one side, as those of no symmetric law do.
+
+        Of unit vectors :math:`u_i` from the centre each may as well be :math:`-u_i` if the law is
+        symmetric, whatever its covariance and tail. Then :math:`|\sum_i u_i|^2` has the mean m and
+        the variance :math:`2 \sum_{i \ne j} (u_i'u_j)^2`; the nats are half the squared deviation
+        above that mean.
+
+        Parameters
+        ----------
+        samples : Samples
+        weight : ndarray of shape (n,)
+            How often each row counts.
+        inside : bool
+            Whether vectors are those within the subspace, of variance one along each axis, or those
+            from it.
+        """
+        length = self.score(samples) if inside else self.orthogonal(samples)
+        length = np.where(weight > 0.0, length, 1.0)
+        once = weight / length
+        twice = once / length
+        basis = self.components
+        turn = basis / np.sqrt(self.variances) if inside else np.eye(len(basis)) - basis @ basis.T
+        summed = once.sum() * (samples.mean(once / once.sum()) - self.centre) @ turn
+        middle = samples.mean(twice / twice.sum()) - self.centre
+        moment = as_array(samples.moment(twice / twice.sum(), centred=True))
+        gram = twice.sum() * turn.T @ (moment + np.outer(middle, middle)) @ turn
+        alone = float(weight @ weight)
+        variance = 2.0 * max(float(np.vdot(gram, gram)) - alone, np.finfo(float).tiny)
+        return max(float(summed @ summed) - alone, 0.0) ** 2 / (2.0 * variance)
 
     @property
     def cutoffs(self) -> Array:
@@ -195,7 +228,8 @@ def distances_for(
     centred : bool
     sample_weight : ndarray of shape (n,), optional
         Given where the weights have trimmed clean rows too, so that variances under them are too
-        small: they are then scaled to the median of the distances of all rows.
+        small: they are then scaled to the median of the distances of all rows, and cut-offs are by
+        the bulk of all.
     """
     centre = samples.mean(weights) if centred else np.zeros(samples.n_features)
     along = samples.project(components) - centre @ components
@@ -207,22 +241,18 @@ def distances_for(
     floor = _TINY * unit
     values = np.maximum(values, max(floor, _LEAST))
     rank = components.shape[1]
-    found = Distances(
-        centre, components @ axes, values, float(np.sqrt(chi2.ppf(_LEVEL, rank))), 1.0
-    )
+    found = Distances(centre, components @ axes, values, 1.0, 1.0)
+    counted = weights if sample_weight is None else sample_weight
     if sample_weight is not None:
         typical = float(weighted_quantile(found.score(samples), sample_weight, [0.5])[0])
-        factor = max(typical**2 / float(chi2.ppf(0.5, rank)), _TINY)
+        factor = max(typical**2 / float(chdtri(rank, 0.5)), _TINY)
         found = replace(found, variances=np.maximum(values * factor, _LEAST))
-    return found.with_cutoffs(
-        found.score_cutoff, _orthogonal_cutoff(found.orthogonal(samples), weights)
-    )
-
-
-def _orthogonal_cutoff(distances: Array, weights: Array) -> float:
-    power = distances ** (2.0 / 3.0)
-    middle = float(weighted_quantile(power, weights, [0.5])[0])
-    spread = MAD_TO_SD * float(weighted_quantile(np.abs(power - middle), weights, [0.5])[0])
-    cutoff = (middle + spread * float(ndtri(_LEVEL))) ** 1.5
-    largest = float(distances.max(initial=0.0))
-    return float(max(cutoff, _TINY * largest, np.finfo(float).tiny))
+    kept = counted > 0.0
+    cutoffs = []
+    for distance, most in zip(found.both(samples), (rank, samples.n_features - rank), strict=True):
+        squared = np.square(distance[kept])
+        law = radial_law(squared, counted[kept], max(most, 1), np.inf, 0.0, shrink=True)
+        # Where rows lie in a subspace, rounding is what is left beside it.
+        least = max(_TINY**2 * float(squared.max(initial=0.0)), np.finfo(float).tiny)
+        cutoffs.append(float(np.sqrt(max(law.beyond(1.0 - _LEVEL), least))))
+    return found.with_cutoffs(*cutoffs)

@@ -63,6 +63,7 @@ def beyond_limits(
     groups: Groups = (),
     *,
     last: bool = True,
+    symmetric: bool = False,
 ) -> Distances:
     r"""Return distances in q directions and from them, with cut-offs that clean rows do not exceed.
 
@@ -91,8 +92,10 @@ def beyond_limits(
         Whether these limits are the last word: then many rows beyond them must be a second group,
         that explains the distances better than one law with a heavier tail does; else that law is
         the one of clean rows. Under weights that have trimmed clean rows tails are not told yet.
+    symmetric : bool
+        Whether the law of clean rows is taken to be symmetric: rows beyond the limits that lie to
+        one side are then no tail of it.
     """
-    n_features = samples.n_features
     squared = np.zeros((2, samples.n_samples))
     times = np.zeros(samples.n_samples)
     for fold in range(1 if folds is None else _FOLDS):
@@ -101,26 +104,43 @@ def beyond_limits(
         others = others / others.sum() if others.sum() > 0.0 else weights
         fitted = fitted_distances(samples, others, q, centred)
         held = (weights == 0.0) | (True if folds is None else folds == fold)
-        for kind, distance in enumerate((fitted.score(samples), fitted.orthogonal(samples))):
-            squared[kind, held] += np.square(distance[held])
+        squared[:, held] += np.square([distance[held] for distance in fitted.both(samples)])
         times += held
     squared /= np.maximum(times, 1.0)
-    kept = sample_weight / sample_weight.sum()
-    share = float(kept[weights == 0.0].sum())
-    fitted_to = (1.0 - share) * float(sample_weight.sum())
-    free = max(fitted_to * (1.0 if folds is None else 1.0 - 1.0 / _FOLDS) - q, 1.0)
-    limits = [
-        _limit(squared[0], sample_weight, q, share, free, one_scale=False, last=last),
-        _limit(squared[1], sample_weight, n_features - q, share, free, one_scale=True, last=last),
-    ]
-    within = np.all(squared <= np.array(limits)[:, None], axis=0) & (sample_weight > 0.0)
+    counted = sample_weight > 0.0
+    weight, n = sample_weight[counted], float(sample_weight.sum())
+    share = float(sample_weight[weights == 0.0].sum()) / n
+    free = max((1.0 - share) * n * (1.0 if folds is None else 1.0 - 1.0 / _FOLDS) - q, 1.0)
     fitted = fitted_distances(samples, weights, q, centred)
     grouped = replace(fitted, groups=groups)
-    within &= grouped.apart(samples) <= 0.5
-    farthest = [
-        float(distance[within].max(initial=0.0)) * (1.0 + 1e-9)
-        for distance in (fitted.score(samples), fitted.orthogonal(samples))
-    ]
+
+    def limit(kind: int, most: int) -> float:
+        """Return the squared distance within the subspace, or from it, that clean rows keep to.
+
+        Within it the covariance of q directions is told by m rows, and has m - q degrees of
+        freedom; away from it one scale serves all k, which tell it k times as well.
+        """
+        away = squared[kind, counted]
+        law = radial_law(away, weight, most, n, share, shrink=True)
+        told_by = free * (max(law.k, 1.0) if kind else 1.0)
+        law = replace(law, nu=max(told_by, 2.0)).at_median(law.beyond(0.5))
+        reach = law.beyond(discovered(law, away, weight, _NONE / n, TUNING.false_discoveries))
+        far = away > reach
+        if last and weight[far].sum() > max(TUNING.few_far_share * n, TUNING.few_far):
+            group = second_group(away, weight, far, law, most)
+            gain = group.gain
+            if symmetric:
+                beyond = np.where(squared[kind] > reach, sample_weight, 0.0)
+                gain += fitted.to_one_side(samples, beyond, inside=kind == 0)
+            if gain < 1.5 * np.log(n):
+                law, rate = group.alone, TUNING.false_discoveries
+                reach = max(reach, law.beyond(discovered(law, away, weight, _NONE / n, rate)))
+        # Where rows lie in a subspace, rounding is what is left beside it.
+        return max(reach, _TINY**2 * float(away.max(initial=0.0)), np.finfo(float).tiny)
+
+    limits = np.array([limit(0, q), limit(1, max(samples.n_features - q, 1))])
+    within = np.all(squared <= limits[:, None], axis=0) & counted & (grouped.apart(samples) <= 0.5)
+    farthest = fitted.both(samples)[:, within].max(axis=1, initial=0.0) * (1.0 + 1e-9)
     return grouped.with_cutoffs(*np.maximum(np.sqrt(limits), farthest))
 
 
@@ -136,37 +156,3 @@ def fitted_distances(
 def rank_of(values: Array) -> int:
     """Return the number of directions, one at least, in which rows vary by more than rounding."""
     return max(int(np.count_nonzero(values > _TINY * values[0])), 1)
-
-
-def _limit(
-    squared: Array,
-    sample_weight: Array,
-    most: int,
-    share: float,
-    free: float,
-    *,
-    one_scale: bool,
-    last: bool,
-) -> float:
-    """Return the squared distance beyond which rows are distrusted.
-
-    Within the subspace the covariance of q directions is told by m rows, and has m - q degrees of
-    freedom; away from it one scale serves all k, which tell it k times as well.
-    """
-    most = max(most, 1)
-    counted = sample_weight > 0.0
-    squared, weight = squared[counted], sample_weight[counted]
-    n = float(weight.sum())
-    level, rate = _NONE / n, TUNING.false_discoveries
-    law = radial_law(squared, weight, most, n, share, shrink=True)
-    told_by = free * (max(law.k, 1.0) if one_scale else 1.0)
-    law = replace(law, nu=max(told_by, 2.0)).at_median(law.beyond(0.5))
-    limit = law.beyond(discovered(law, squared, weight, level, rate))
-    far = squared > limit
-    if last and weight[far].sum() > max(TUNING.few_far_share * n, TUNING.few_far):
-        group = second_group(squared, weight, far, law, most)
-        if group.gain < 1.5 * np.log(n):
-            law = group.alone
-            limit = max(limit, law.beyond(discovered(law, squared, weight, level, rate)))
-    # Where rows lie in a subspace, rounding is what is left beside it.
-    return max(limit, _TINY**2 * float(squared.max(initial=0.0)), np.finfo(float).tiny)

@@ -57,8 +57,8 @@ def component_of_bulk(rows: Array, weights: Array, n_rows: float) -> Array | Non
     # Rows beyond what half of the bulk does not exceed begin as the outliers that they may be.
     squared = np.einsum("ij,ij->i", rows @ np.linalg.inv(bulk), rows)
     wrong = expit((squared - 2.0 * k) / 2.0)
-    before = -np.inf
-    for _ in range(_STEPS):
+    alone, before = float(weights @ _log_density(rows, whole)), -np.inf
+    for left in reversed(range(_STEPS)):
         share = float(weights @ wrong)
         if not 1.0 / n_rows * 3.0 * k < share < 0.5:
             return None
@@ -70,10 +70,13 @@ def component_of_bulk(rows: Array, weights: Array, n_rows: float) -> Array | Non
         second = _log_density(rows, other) + np.log(share)
         wrong = expit(second - first)
         reached = float(weights @ np.logaddexp(first, second))
-        if reached - before <= _RTOL:
+        gain, last = n_rows * (reached - alone), n_rows * (reached - before)
+        if gain + left * last <= price:
+            # Each step gains less than the one before.
+            return None
+        if last <= n_rows * _RTOL:
             break
         before = reached
-    gain = n_rows * (reached - float(weights @ _log_density(rows, whole)))
     root = np.linalg.cholesky(np.linalg.inv(bulk))
     wider = np.linalg.eigvalsh(root.T @ other @ root)
     spike = wider[-1] > _SPIKE and float(np.median(wider)) < _ELSEWHERE

@@ -214,8 +214,9 @@ def groups_spread(
         # Farther out than clean rows: spread about their centre, or gathered beside it.
         if np.hypot(group.spreads, group.centres - group.centre) <= group.spread:
             return None
-        gained = _gained(group, values, counts, n)
-        return (group, y) if gained > _direction_price(direction, n) else None
+        # The first pays for no direction, as above.
+        price = 0.0 if np.all(clean == 1.0) else _direction_price(direction, n)
+        return (group, y) if _gained(group, values, counts, n) > price else None
 
     return _weighed(find, domain, start, weights, most)
 

@@ -151,18 +151,19 @@ class SparseReader:
 
         Further ones along which it varies more than noise does come after them.
         """
-        found: list[Array] = []
-        n = float(sample_weight.sum())
-        for k in self.n_nonzero:
-            left = _deflated(excess, *found)
-            found.append(_of_most_variance(self._candidates(left, k, n), samples, sample_weight))
+        n, k = float(sample_weight.sum()), max(self.n_nonzero)
+        pool = np.column_stack(self._candidates(excess, k, n))
+        along = samples.project(pool)
+        order = np.argsort([-robust_variance(column, sample_weight) for column in along.T])
+        first, others = order[: self.n_components], order[self.n_components :]
+        found = np.column_stack(
+            [_truncated(pool[:, j], count) for count, j in zip(self.n_nonzero, first, strict=True)]
+        )
         if n < _ROWS_PER_DIRECTION * (1 + self.n_components):
-            return np.column_stack(found)
-        k = max(self.n_nonzero)
-        pool = np.column_stack(self._candidates(_deflated(excess, *found), k, n))
+            return found
         edge = 1.0 + _sparse_level(n, excess.shape[0], k)
-        more = _varies(samples.project(pool), excess, pool, sample_weight, edge)
-        return np.hstack([np.column_stack(found), pool[:, more]])
+        more = _varies(along[:, others], excess, pool[:, others], sample_weight, edge)
+        return np.hstack([found, pool[:, others][:, more]])
 
     def best(self, excess: Array) -> Array:
         """Return the best sparse directions found, one after the other by deflation."""
@@ -188,9 +189,10 @@ class SparseReader:
         d = excess.shape[0]
         level = _sparse_level(n, d, k)
         pool: list[Array] = []
-        while len(pool) * k < d:
+        while len(pool) < self.n_components or len(pool) * k < d:
             pool.append(best_sparse(excess, k))
-            if len(pool) > self.candidates and pool[-1] @ excess @ pool[-1] <= level:
+            enough = len(pool) >= self.n_components + self.candidates
+            if enough and pool[-1] @ _image(excess, pool[-1], k) <= level:
                 break
             excess = _deflated(excess, pool[-1])
         return pool
@@ -437,12 +439,6 @@ def orthonormal(columns: Array) -> Array:
     return np.asarray(left[:, strengths > 1e-8 * max(float(strengths.max(initial=0.0)), 1e-300)])
 
 
-def _of_most_variance(pool: list[Array], samples: Samples, sample_weight: Array) -> Array:
-    projected = samples.project(np.column_stack(pool))
-    variances = [robust_variance(column, sample_weight) for column in projected.T]
-    return pool[int(np.argmax(variances))]
-
-
 def _whole(n: float) -> float:
     """Return the part of the variance that is the bulk's, at least, where there are no outliers.
 
@@ -461,9 +457,14 @@ def _varies(
     along: Array, excess: Array, basis: Array, sample_weight: Array, edge: float
 ) -> NDArray[np.bool_]:
     """Tell along which directions the bulk varies more than noise does, and not outliers alone."""
-    bulk = np.array([bulk_variance(column, sample_weight, TUNING)[0] for column in along.T])
-    part = _BULK_PART * _plain_variances(excess, basis)
-    return np.asarray(bulk >= np.maximum(part, _ABOVE_EDGE * edge), dtype=np.bool_)
+    least = np.maximum(_BULK_PART * _plain_variances(excess, basis), _ABOVE_EDGE * edge)
+    varies = [
+        # The second is never more, and takes longer.
+        robust_variance(column, sample_weight) >= level
+        and bulk_variance(column, sample_weight, TUNING)[0] >= level
+        for column, level in zip(along.T, least, strict=True)
+    ]
+    return np.array(varies, dtype=np.bool_)
 
 
 def _sparse_level(n: float, d: int, k: int) -> float:

@@ -31,9 +31,6 @@ class Tuning:
     volume_bound
         The same for components in noise that is not white, where the least volume of too few rows
         is a part of the bulk: at 0.4 the cap of 16 in 40 curves is flagged.
-    looks
-        From the weights of least volume rows are judged so often: at first by too few rows, then by
-        all that were not beyond. Once more, and a group of outliers is taken back row by row.
     rows_per_direction, most_directions
         Components in noise that is not white: with so many rows for each direction rows are judged
         in all directions, else in so many leading ones, and by how far they are from these. With 12
@@ -103,7 +100,6 @@ class Tuning:
 
     loose_bound: float = _rule(0.4, off=0.49)
     volume_bound: float = _rule(0.25, off=0.4)
-    looks: int = _rule(2, off=1)
     rows_per_direction: int = _rule(5, off=1)
     most_directions: int = _rule(8, off=10**9)
     clump: float = _rule(0.25, off=0.0)

@@ -82,7 +82,9 @@ def fit_by_volume(noise: Noise, task: Task, settings: Settings, *, again: int = 
     problem = Problem(objective, noise.sample_weight, noise.pruned, 3.0, samples.n_features, tuning)
     known = settings.contamination is not None
     bound = problem.in_whole_rows(settings.bound if known else tuning.volume_bound)
-    judged, continuous = _judged_columns(noise, samples, tuning)
+    judged, bent = _judged_columns(noise, samples, tuning)
+    told = judged.size > 0
+    judged = judged if told else np.arange(samples.n_features)
     seen = samples.columns(judged)
     values, vectors = leading_directions(seen, problem.untouched, centred)
     q = n_leading(float(noise.kept.sum()), values, tuning)
@@ -98,14 +100,17 @@ def fit_by_volume(noise: Noise, task: Task, settings: Settings, *, again: int = 
         if bound_of_start > bound:
             weights = problem.domain(bound).minimize_linear(distances.combined(seen))
     else:
+        allowed = settings.bound if told else 0.0
         many = float(noise.kept.sum()) >= _ROWS_FOR_NO_FOLDS * samples.n_features
         folds = None if many else folds_of(noise.keys)
-        for left in reversed(range(tuning.looks)):
+        # At first by too few rows, then by all that were not beyond. Once more, and a group of
+        # outliers is taken back row by row.
+        for last in (False, True):
             distances = beyond_limits(
-                seen, weights, noise.kept, folds, q, centred, clumps, last=left == 0
+                seen, weights, noise.kept, folds, q, centred, clumps, last=last, symmetric=not bent
             )
             beyond = distances.combined(seen) > 1.0
-            if continuous and beyond.any():
+            if bent and beyond.any():
                 straight = _straight(noise, judged, ~beyond & (noise.kept > 0.0), tuning)
             if straight is not None:
                 unusual = noise.rows.map(EllipticalScore(noise.standardizer, straight)) < -1.0
@@ -114,7 +119,7 @@ def fit_by_volume(noise: Noise, task: Task, settings: Settings, *, again: int = 
                     # What was too far out at the first look may be the tail of skewed columns.
                     return fit_by_volume(noise.without(pruned), task, settings, again=again - 1)
                 beyond &= unusual | (distances.apart(seen) > 0.5)
-            if noise.kept[beyond].sum() > settings.bound * noise.kept.sum():
+            if noise.kept[beyond].sum() > allowed * noise.kept.sum():
                 # Then they are no outliers but the shape of the rows.
                 distances, straight = distances.reaching(seen, noise.kept), None
                 beyond = np.zeros_like(beyond)
@@ -141,9 +146,8 @@ def fit_by_volume(noise: Noise, task: Task, settings: Settings, *, again: int = 
         Status.STATIONARY,
         trace,
     )
-    certificate = replace(
-        certified(problem, found, bound, "other"), unlike_clean=_unlike_white(noise, task)
-    )
+    why = _unlike_white(noise, task) if told else "all columns have too few values to judge rows by"
+    certificate = replace(certified(problem, found, bound, "other"), unlike_clean=why)
     scores = noise.rows.map(score)
     aside = np.empty((noise.samples.n_features, 0))
     return Fit(noise, problem, found, certificate, score, scores, components, aside)
@@ -160,11 +164,11 @@ def _unlike_white(noise: Noise, task: Task) -> str:
 
 
 def _judged_columns(noise: Noise, samples: Samples, tuning: Tuning) -> tuple[Indices, bool]:
-    """Return the columns that rows are judged by, and whether these can be made straight.
+    """Return the columns that rows are judged by, and whether these may be bent and made straight.
 
     Where rows are many they are judged in all directions, each in units of its spread, and a column
     of zeros and ones counts as much as any. Its rarer value is no outlier, so that columns of few
-    values do not count if others are left.
+    values do not count. Where there are no others, nothing tells a rare row from a wrong one.
     """
     columns, every = noise.standardizer.columns, np.arange(samples.n_features)
     rows_enough = noise.kept.sum() >= tuning.rows_per_direction * columns.size
@@ -172,7 +176,7 @@ def _judged_columns(noise: Noise, samples: Samples, tuning: Tuning) -> tuple[Ind
         return every, False
     rows, weight = noise.some_rows(MOST_ROWS)
     judged, _ = judged_columns(rows[:, columns], weight, tuning)
-    return (judged, True) if judged.size else (every, False)
+    return judged, True
 
 
 def _straight(
