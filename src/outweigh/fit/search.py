@@ -161,7 +161,9 @@ class Search:
         status: Status | None = None
         for _ in range(self._problem.tuning.max_rounds):
             survey = self._survey(weights)
-            if weights.groups and not self._problem.is_clean(survey.value, weights.values):
+            if weights is not descended and not self._problem.is_clean(
+                survey.value, weights.values
+            ):
                 # Groups that leave the rows unclean have given weight back to other outliers.
                 least = np.minimum(weights.values, descended.values)
                 values = self._domain.project(least / least.sum())
