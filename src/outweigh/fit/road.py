@@ -280,7 +280,8 @@ class _Attempt:
         components = self._first_components()
         current = _beside(problem, components)
         space = workspace_for(current, sum(self._counts))
-        found = self._search(current, bound, space, groups=known)
+        to_go_on = not known and self._reader is None
+        found = self._search(current, bound, space, groups=known, to_go_on=to_go_on)
         share = bound if known else min(problem.removed(found.weights.values), bound)
         if self._reader is not None:
             current, found, components = self._read_again(found, components)
@@ -291,7 +292,15 @@ class _Attempt:
                 current, found, components = self._read_again(found, components)
             current, found, components = self._weighed(current, found, components)
         elif not known and found.weights.moved:
-            found = self._search(current, share, space, groups=True, earlier=found)
+            loose = found
+            found = self._search(current, share, space, groups=True, earlier=loose)
+            if found.status is not Status.REACHED and not loose.surveyed:
+                # What the loose one passed over may be why.
+                more = self._search(
+                    current, bound, space, groups=False, earlier=loose, further=True
+                )
+                share = min(problem.removed(more.weights.values), bound)
+                found = self._search(current, share, space, groups=True, earlier=more)
         solution = _Solution(self._noise, self._part, current, found, bound, components)
         # In wrong units rows that did not come clean are no better seen by another look.
         if self._reader is None and (
@@ -312,6 +321,7 @@ class _Attempt:
         groups: bool,
         earlier: Found | None = None,
         further: bool = False,
+        to_go_on: bool = False,
     ) -> Found:
         """Search among the weights that remove at most a share.
 
@@ -330,7 +340,7 @@ class _Attempt:
             group_domain=self._problem.domain(settings.bound) if groups else None,
             sparse=self._task.is_sparse and problem is self._problem,
             callback=self._callback,
-        ).run(earlier, further=further)
+        ).run(earlier, further=further, to_go_on=to_go_on)
 
     def _further(self, problem: Problem, found: Found, space: Workspace) -> Found:
         """Return what was found after a look at what its groups leave, as long as that is more.

@@ -308,30 +308,28 @@ def largest_entries(
     for start, column, block in blocks:
         entries = block.reshape(-1)
         sizes = np.abs(entries)
-        if rounding > 0.0 and sizes.size > m and cut == -np.inf:
+        if cut == -np.inf:
             cut = _cut(sizes, m)
-        chosen = _among(sizes, m, rounding, cut)
+        # Not a number is not below the cut: it must be seen.
+        chosen = np.flatnonzero(~(sizes < cut - 2.0 * rounding))
         row, place = np.divmod(chosen, block.shape[1])
         row, place = row + start, place + column
         mirrored = column > start
         flat = np.concatenate([flat, row * d + place, *([place * d + row] if mirrored else [])])
         values = np.concatenate([values, *[entries[chosen].astype(np.float64)] * (1 + mirrored)])
-        if values.size > m:
-            sizes = np.abs(values)
-            cut = _cut(sizes, m) if rounding > 0.0 else cut
-            kept = _among(sizes, m, rounding, cut)
-            flat, values = flat[kept], values[kept]
+        sizes = np.abs(values)
+        cut = max(cut, _cut(sizes, m))
+        kept = np.flatnonzero(~(sizes < cut - 2.0 * rounding))
+        flat, values = flat[kept], values[kept]
+    if rounding == 0.0:
+        # Of those equal to the last that is chosen, as many as there is room for.
+        kept = top_k_indices(values, m)
+        flat, values = flat[kept], values[kept]
     return flat // d, flat % d, values
 
 
 def _cut(sizes: Floats, m: int) -> float:
-    """Return the m-th largest of more than m sizes."""
-    return float(np.partition(sizes, sizes.size - m)[sizes.size - m])
-
-
-def _among(sizes: Floats, m: int, rounding: float, cut: float) -> Indices:
-    """Return which sizes are among the m largest, or may be."""
-    if rounding == 0.0:
-        return top_k_indices(sizes, m) if m > 1 else np.array([np.argmax(sizes)])
-    # Not a number is not below the cut: it must be seen.
-    return np.flatnonzero(~(sizes < cut - 2.0 * rounding))
+    """Return the m-th largest of the sizes; below all where there are no more than m."""
+    if sizes.size <= m:
+        return -np.inf
+    return float(sizes.max() if m == 1 else np.partition(sizes, sizes.size - m)[sizes.size - m])
