@@ -157,7 +157,8 @@ class Search:
         """
         descended = weights = self._first
         if earlier is not None and further:
-            self._first = descended = weights = earlier.weights
+            values = self._domain.project(earlier.weights.values)
+            self._first = descended = weights = replace(earlier.weights, values=values)
         elif earlier is not None:
             if self._workspace.continues:
                 values = self._domain.project(earlier.weights.values)
