@@ -295,18 +295,11 @@ class _Attempt:
         components = self._first_components()
         current = _beside(problem, components)
         space = workspace_for(current, sum(self._counts))
-        to_go_on = not known and self._reader is None
-        found = self._search(
-            current,
-            bound,
-            space,
-            groups=known,
-            to_go_on=to_go_on,
-            earlier=earlier,
-            further=earlier is not None,
-        )
-        share = bound if known else min(problem.removed(found.weights.values), bound)
-        if self._reader is not None:
+        if self._reader is None:
+            found = self._search_for_mean(space, earlier)
+        else:
+            found = self._search(current, bound, space, groups=known)
+            share = bound if known else min(problem.removed(found.weights.values), bound)
             current, found, components = self._read_again(found, components)
             # Rows that were only pruned leave nothing to search for.
             if found.weights.moved if not known else found.status is not Status.REACHED:
@@ -314,16 +307,6 @@ class _Attempt:
                 found = self._search(current, share, space, groups=False)
                 current, found, components = self._read_again(found, components)
             current, found, components = self._weighed(current, found, components)
-        elif not known and found.weights.moved:
-            loose = found
-            found = self._search(current, share, space, groups=True, earlier=loose)
-            if found.status is not Status.REACHED and not loose.surveyed:
-                # What the loose one passed over may be why.
-                more = self._search(
-                    current, bound, space, groups=False, earlier=loose, further=True
-                )
-                share = min(problem.removed(more.weights.values), bound)
-                found = self._search(current, share, space, groups=True, earlier=more)
         solution = _Solution(self._noise, self._part, current, found, bound, components)
         # In wrong units rows that did not come clean are no better seen by another look.
         if self._reader is None and (
@@ -334,6 +317,28 @@ class _Attempt:
             solution = replace(solution, found=found)
         least = problem.least_bound(solution.found.weights.values)
         return replace(solution, bound=problem.in_whole_rows(bound) if known else least)
+
+    def _search_for_mean(self, space: Workspace, earlier: Found | None) -> Found:
+        """Search at the bound, and where that is loose at the share that was removed.
+
+        Or at the share that was removed earlier, from there.
+        """
+        problem, bound = self._problem, self._settings.bound
+        loose, share = earlier, bound
+        if self._settings.contamination is None:
+            if loose is None:
+                loose = self._search(problem, bound, space, groups=False, to_go_on=True)
+                if not loose.weights.moved:
+                    return loose
+            share = min(problem.removed(loose.weights.values), bound)
+        further = earlier is not None
+        found = self._search(problem, share, space, groups=True, earlier=loose, further=further)
+        if found.status is not Status.REACHED and loose is not None and not loose.surveyed:
+            # What the loose one passed over may be why.
+            loose = self._search(problem, bound, space, groups=False, earlier=loose, further=True)
+            share = min(problem.removed(loose.weights.values), bound)
+            found = self._search(problem, share, space, groups=True, earlier=loose)
+        return found
 
     def _search(
         self,
