@@ -26,6 +26,8 @@ Blocks = Iterable[tuple[int, int, Floats]]
 
 # Rows that a survey looks into even where the form has fewer.
 _LEAST_ROWS = 15
+# Every so many rows are asked for the last of their largest entries; sums in float32 lose less.
+_SPACED, _BOUND_ROUNDING = 32, 1e-4
 # Rows read at once in double precision.
 _EXACT_ROWS = 256
 
@@ -73,11 +75,11 @@ class RowwiseLargest:
         d = matrix.n_features
         k = min(self.n_nonzero, d)
         rounding = matrix.rounding
-        energy = row_energies(matrix.blocks(), d, k)
+        wanted = min(max(k, min(_LEAST_ROWS, n_rows)), d)
+        energy = row_energies(matrix.blocks(), d, k, wanted)
         if rounding > 0.0 and not np.isfinite(energy).all():
             rounding = 0.0
-            energy = row_energies(_exact_blocks(matrix), d, k)
-        wanted = min(max(k, min(_LEAST_ROWS, n_rows)), d)
+            energy = row_energies(_exact_blocks(matrix), d, k, wanted)
         if rounding == 0.0:
             listed = top_k_indices(_rounded(energy), wanted)
         else:
@@ -232,8 +234,8 @@ def _exact_blocks(matrix: MomentMatrix) -> Iterator[tuple[int, int, Floats]]:
         yield start, 0, matrix.rows(np.arange(start, stop))
 
 
-def row_energies(blocks: Blocks, d: int, k: int) -> Array:
-    """Return, for each row, the sum of its k largest squares, shape (d,).
+def row_energies(blocks: Blocks, d: int, k: int, wanted: int | None = None) -> Array:
+    r"""Return, for each row, the sum of its k largest squares, shape (d,).
 
     Parameters
     ----------
@@ -242,20 +244,36 @@ def row_energies(blocks: Blocks, d: int, k: int) -> Array:
         The dimension of the matrix.
     k : int
         At most d.
+    wanted : int, optional
+        So many rows of most energy are sought; for the others a bound will do that is below the
+        energy of these: :math:`k t + \sum_j (s_j - t)_+` of the squares s, whatever t is, and
+        equal to the sum of the k largest where t lies between the last of these and the next.
     """
     energy = np.empty(d)
     kept: Floats | None = None
+    seen, cut = 0, -np.inf
     with np.errstate(over="ignore", invalid="ignore"):
         for start, column, block in blocks:
             squares = np.square(block)
-            if block.shape[1] == d:
-                energy[start : start + block.shape[0]] = _largest(squares, k).sum(axis=1)
+            if block.shape[1] < d:
+                if kept is None:
+                    kept = np.zeros((d, k), dtype=np.float32)
+                _keep_largest(kept[start:], squares)
+                if column > start:
+                    _keep_largest(kept[column:], squares.T)
                 continue
-            if kept is None:
-                kept = np.zeros((d, k), dtype=np.float32)
-            _keep_largest(kept[start:], squares)
-            if column > start:
-                _keep_largest(kept[column:], squares.T)
+            of_block = energy[start : start + len(block)]
+            near: Indices | slice = slice(None)
+            if seen > 0 and np.isfinite(cut):
+                t = squares.dtype.type(np.median(_largest(squares[::_SPACED], k).min(axis=1)))
+                beyond = squares - t
+                of_block[:] = k * t + np.maximum(beyond, 0, out=beyond).sum(axis=1)
+                # Not a number is not below the cut: it must be seen.
+                near = np.flatnonzero(~(of_block < (1.0 - _BOUND_ROUNDING) * cut))
+            of_block[near] = _largest(squares[near], k).sum(axis=1)
+            seen += len(block)
+            if wanted is not None and seen >= wanted:
+                cut = float(np.partition(energy[:seen], seen - wanted)[seen - wanted])
     return energy if kept is None else np.asarray(kept.sum(axis=1, dtype=np.float64))
 
 
