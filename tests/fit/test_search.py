@@ -392,3 +392,23 @@ def test_a_descent_ends_at_its_level_or_after_two_slow_steps_in_a_row() -> None:
     # A step that is exactly as quick as asked for is not slow.
     ends = _NearOrSlow(level=1.0, slow=0.5)
     assert [ends(value, none) for value in (8.0, 4.0, 2.0, 1.0)] == [False] * 3 + [True]
+
+
+@seeds
+def test_a_search_to_go_on_from_leaves_the_last_survey_to_the_next(seed: int) -> None:
+    problem = sparse(DenseSamples(rows(seed)))
+    whole = searching(problem, Columns(problem, 3 * K), share=0.35).run()
+    space = Columns(problem, 3 * K)
+    begun = searching(problem, space, share=0.35).run(to_go_on=True)
+    assert whole.surveyed
+    assert not begun.surveyed
+    assert len(begun.trace) < len(whole.trace)
+    assert searching(problem, space, share=0.35).run(begun, further=True).status is Status.REACHED
+
+
+def test_rows_that_are_clean_are_surveyed_whoever_goes_on() -> None:
+    problem = sparse(DenseSamples(rows(shift=0.0)))
+    found = searching(problem, Columns(problem, 3 * K)).run(to_go_on=True)
+    assert found.surveyed
+    assert found.status is Status.REACHED
+    assert not found.weights.moved

@@ -320,3 +320,16 @@ def test_the_value_surveyed_is_that_of_all_features() -> None:
     X = rows()
     full = objectives.sparse_mean(DenseSamples(X), K).evaluate(UNIFORM).value
     assert Columns(sparse(X), 6).survey(UNIFORM).value == pytest.approx(full, rel=1e-5)
+
+
+@pytest.mark.parametrize("k", [1, 20, 30])
+def test_the_descent_of_a_sparse_answer_is_on_a_part_however_many_entries_it_has(k: int) -> None:
+    X = np.random.default_rng(3).standard_normal((300, 90))
+    objective = objectives.sparse_mean(DenseSamples(X), k)
+    problem = Problem(objective, np.ones(300), np.empty(0, dtype=np.intp), 3.0, 90)
+    space = workspace_for(problem, k)
+    space.survey(problem.untouched)
+    space.widen(problem.untouched)
+    # Half of the features, and the rows of the maximiser.
+    assert k <= space.objective.n_features <= 45 + k
+    assert space.objective.n_features < 90

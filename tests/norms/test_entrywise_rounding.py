@@ -72,6 +72,28 @@ def test_row_energies_of_tiles_are_those_of_sorted_rows(seed: int, k: int, size:
 
 
 @seeds
+@pytest.mark.parametrize("k", [1, 4, 30])
+@pytest.mark.parametrize("wanted", [1, 5, 30])
+def test_of_rows_that_are_not_wanted_a_bound_below_those_that_are_will_do(
+    seed: int, k: int, wanted: int
+) -> None:
+    A = symmetric(seed)
+    expected = np.sort(A**2, axis=1)[:, -k:].sum(axis=1)
+    blocks = [(start, 0, A[start : start + 6]) for start in range(0, len(A), 6)]
+    found = row_energies(blocks, len(A), k, wanted)
+    most = np.argsort(-expected)[:wanted]
+    np.testing.assert_allclose(found[most], expected[most], rtol=1e-12)
+    assert np.all(found >= (1.0 - 1e-12) * expected)
+    assert np.all(np.delete(found, most) <= expected[most].min())
+
+
+@pytest.mark.parametrize("m", [1, 5, 24])
+def test_of_entries_that_tie_for_the_last_place_as_many_are_chosen_as_there_is_room(m: int) -> None:
+    rows, cols, values = largest_entries(tiles(np.ones((5, 5)), 2), 5, m)
+    assert len({*zip(rows.tolist(), cols.tolist(), strict=True)}) == values.size == m
+
+
+@seeds
 def test_rows_that_rarely_have_something_large_are_ranked_all_the_same(seed: int) -> None:
     # The first tiles hold the largest entries, so later ones add few or none to a row.
     A = symmetric(seed, 64)

@@ -29,12 +29,13 @@ def rows() -> Array:
     return np.random.default_rng(0).standard_normal((N, D)) + 0.5
 
 
-@pytest.fixture(scope="module", params=["uniform", "unequal", "with zeros"])
+@pytest.fixture(scope="module", params=["uniform", "unequal", "with zeros", "mostly zeros"])
 def weights(request: pytest.FixtureRequest) -> Array:
     w = {
         "uniform": np.ones(N),
         "unequal": np.random.default_rng(1).uniform(0.5, 2.0, N),
         "with zeros": np.arange(N) % 3 * 1.0,
+        "mostly zeros": np.where(np.arange(N) % 6 == 0, 1.0, 0.0),
     }[request.param]
     return np.asarray(w / w.sum())
 

@@ -183,16 +183,19 @@ class TypicalLaw:
 
     def _typical_quantiles(self, weights: Array, levels: Array) -> tuple[Array, int]:
         """Return the medians over columns that vary of their quantiles, and how many these are."""
-        found = []
-        for order, values in zip(self._order, self._ranked, strict=True):
-            share = weights[order]
-            mean = float(share @ values)
-            deviation = float(np.sqrt(share @ np.square(values - mean)))
-            if deviation > 0.0:
-                # A share that is reached but for rounding is reached.
-                places = np.searchsorted(np.cumsum(share), levels * (1.0 - 1e-12))
-                found.append((values[np.minimum(places, values.size - 1)] - mean) / deviation)
-        return np.median(found, axis=0) if found else levels, len(found)
+        shares = weights[self._order]
+        means = np.einsum("ij,ij->i", shares, self._ranked)
+        away = self._ranked - means[:, None]
+        deviations = np.sqrt(np.einsum("ij,ij,ij->i", shares, away, away))
+        reached = np.cumsum(shares, axis=1, out=shares)
+        # A share that is reached but for rounding is reached.
+        levels = levels * (1.0 - 1e-12)
+        varying = np.flatnonzero(deviations > 0.0)
+        found = [
+            away[j, np.minimum(reached[j].searchsorted(levels), away.shape[1] - 1)] / deviations[j]
+            for j in varying
+        ]
+        return np.median(found, axis=0) if found else levels, varying.size
 
 
 def masses_at(places: Array, mass: Array, count: int) -> Array:

@@ -100,13 +100,7 @@ class Group:
 
         The law of the clean rows comes first.
         """
-        logs = self._logs(seen)
-        top = logs.max(axis=0)
-        logs -= top
-        chances = np.exp(logs, out=logs)
-        total = chances.sum(axis=0)
-        chances /= total
-        return top + np.log(total), chances
+        return _judged(self._logs(seen))
 
     def explained(self, seen: Array, base: Array) -> float:
         """Return the mean log likelihood of rows of these weights over that of the clean law."""
@@ -133,30 +127,60 @@ class Group:
 
     def _logs(self, seen: Array) -> Array:
         """Return the log of the density of each law times its share, shape (1 + m, n)."""
-        shares = np.log(np.array([1.0 - self.shares.sum(), *self.shares]))
-        spreads = np.array([self.spread, *self.spreads])
-        others = self.law if self.alike else GAUSSIAN
-        if self.origin is None:
-            away = seen - np.array([self.centre, *self.centres])[:, None]
-            away /= spreads[:, None]
-            logs = self.law.standard(away)
-            if others != self.law:
-                logs[1:] = others.standard(away[1:])
-            logs += (shares - np.log(spreads))[:, None]
-            return logs
-        # One law after the other: all together would be several times the features in memory.
-        # Where all features are seen, one in which nothing moves is among them.
-        used = (self.direction != 0.0) | (self.direction.size == seen.shape[1])
-        logs = np.empty((shares.size, len(seen)))
-        for j, centre in enumerate((self.centre, *self.centres)):
-            point = self.origin[used] + (centre - self.centre) * self.direction[used]
-            law = others if j else self.law
-            np.sum(law.log_density(seen, point, spreads[j]), axis=1, out=logs[j])
-        logs += shares[:, None]
-        return logs
+        return _log_densities(
+            seen,
+            self.law,
+            self.law if self.alike else GAUSSIAN,
+            np.array([self.centre, *self.centres]),
+            np.array([self.spread, *self.spreads]),
+            np.array([1.0 - self.shares.sum(), *self.shares]),
+            self.direction,
+            self.origin,
+        )
 
 
 Groups = tuple[Group, ...]
+
+
+def _log_densities(
+    seen: Array,
+    law: Law,
+    others: Law,
+    centres: Array,
+    spreads: Array,
+    shares: Array,
+    direction: Array,
+    origin: Array | None,
+) -> Array:
+    """Return the log of the density of each law times its share, that of clean rows first."""
+    if origin is None:
+        away = seen - centres[:, None]
+        away /= spreads[:, None]
+        logs = law.standard(away)
+        if others is not law:
+            logs[1:] = others.standard(away[1:])
+        logs += np.log(shares / spreads)[:, None]
+        return logs
+    # One law after the other: all together would be several times the features in memory.
+    # Where all features are seen, one in which nothing moves is among them.
+    used = (direction != 0.0) | (direction.size == seen.shape[1])
+    logs = np.empty((shares.size, len(seen)))
+    for j, centre in enumerate(centres):
+        point = origin[used] + (centre - centres[0]) * direction[used]
+        of_row = (others if j else law).log_density(seen, point, spreads[j])
+        np.sum(of_row, axis=1, out=logs[j])
+    logs += np.log(shares)[:, None]
+    return logs
+
+
+def _judged(logs: Array) -> tuple[Array, Array]:
+    """Return the log density of each row, and how likely it is of each law, made of `logs`."""
+    top = np.maximum.reduce(logs, axis=0)
+    logs -= top
+    chances = np.exp(logs, out=logs)
+    total = np.add.reduce(chances, axis=0)
+    chances /= total
+    return top + np.log(total), chances
 
 
 def fitted(
@@ -200,6 +224,7 @@ def fitted(
     # About their middle, where squares keep their digits.
     away = (x - middle).reshape(len(x), -1)
     powers = np.column_stack([np.ones(len(x)), away, np.einsum("ij,ij->i", away, away)])
+    weighted = powers * base[:, None]
     d = away.shape[1]
     # Features are in units of the noise.
     scale = 1.0 if x.ndim > 1 else float(np.sqrt(base @ powers[:, -1]))
@@ -207,22 +232,24 @@ def fitted(
     freedom = law.freedom if isinstance(law, Student) else np.inf
     # In features a law may lose its rows, and the others go on without it.
     alike, fewest = not free or x.ndim > 1, _FEWEST if x.ndim == 1 else 0.0
+    others = law if alike or law == GAUSSIAN else GAUSSIAN
     chances = np.concatenate([1.0 - wrong.sum(axis=0, keepdims=True), wrong])
     spreads, direction, origin = np.ones(len(chances)), np.ones(1), None
-    group, best, reached = None, None, -np.inf
+    at, best, reached = None, None, -np.inf
     for _ in range(steps):
-        sums = (chances * base) @ powers
+        sums = chances @ weighted
         shares = np.maximum(sums[:, 0], _TINY, out=sums[:, 0])
-        if shares[0] < 0.5 or shares.min() * n < fewest:
+        least = min(listed := shares.tolist())
+        if listed[0] < 0.5 or least * n < fewest:
             return None
-        if group is not None and np.isfinite(freedom):
+        if at is not None and np.isfinite(freedom):
             # What rows count in the most likely centre and spread of Student's t.
-            z = (x - group.centre) / group.spread
+            z = (x - at[0]) / spreads[0]
             steady = (freedom + 1.0) / (freedom + z * z)
-            sums = np.vstack([(chances[0] * base * steady) @ powers, sums[1:]])
+            sums = np.vstack([(chances[0] * steady) @ weighted, sums[1:]])
         means = sums[:, 1:-1] / sums[:, :1]
         if free:
-            squares = sums[:, -1] - sums[:, 0] * (means * means).sum(axis=1)
+            squares = sums[:, -1] - sums[:, 0] * np.einsum("ij,ij->i", means, means)
             spreads = np.maximum(np.sqrt(np.maximum(squares / (d * shares), 0.0)), narrowest)
             if alike:
                 spreads[0] = 1.0
@@ -235,18 +262,18 @@ def fitted(
             direction = shares[1:] @ (means[1:] - origin)
             direction /= max(float(np.linalg.norm(direction)), _TINY)
             at = means @ direction
-        group = Group(
-            direction, at[0], spreads[0], law, at[1:], spreads[1:], shares[1:], alike, origin
-        )
-        logs, chances = group.judged(x)
+        logs = _log_densities(x, law, others, at, spreads, shares, direction, origin)
+        logs, chances = _judged(logs)
         value = float(base @ logs)
         risen = n * (value - reached)
         if risen > 0.0:
-            best, reached = group, value
+            best, reached = (direction, at, spreads, shares, origin), value
         if risen <= NATS:
             break
     assert best is not None
-    return best, reached
+    direction, at, spreads, shares, origin = best
+    group = Group(direction, at[0], spreads[0], law, at[1:], spreads[1:], shares[1:], alike, origin)
+    return group, reached
 
 
 def laws_along(y: Array, base: Array, n: float, law: Law, wrong: Array) -> Group | None:

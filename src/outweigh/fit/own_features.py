@@ -62,8 +62,8 @@ def component_of_bulk(rows: Array, weights: Array, n_rows: float) -> Array | Non
         share = float(weights @ wrong)
         if not 1.0 / n_rows * 3.0 * k < share < 0.5:
             return None
-        bulk = _covariance(rows, weights * (1.0 - wrong) / (1.0 - share))
         other = _covariance(rows, weights * wrong / share)
+        bulk = (whole - share * other) / (1.0 - share)
         if min(np.linalg.eigvalsh(bulk)[0], np.linalg.eigvalsh(other)[0]) <= least:
             return None
         first = _log_density(rows, bulk) + np.log1p(-share)
@@ -93,4 +93,4 @@ def _log_density(rows: Array, covariance: Array) -> Array:
     """Return that of a Gaussian about zero, but for a constant."""
     root = np.linalg.cholesky(covariance)
     white = rows @ np.linalg.inv(root).T
-    return np.asarray(-0.5 * np.square(white).sum(axis=1) - np.log(np.diagonal(root)).sum())
+    return np.asarray(-0.5 * np.einsum("ij,ij->i", white, white) - np.log(np.diagonal(root)).sum())

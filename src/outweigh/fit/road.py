@@ -77,7 +77,7 @@ class _Solution:
         return above, not _explained(self.found)
 
 
-_Settle = Callable[[Noise, Settings], _Solution]
+_Settle = Callable[[Noise, Settings, Found | None], _Solution]
 
 
 def fit(
@@ -125,11 +125,11 @@ def fit(
     # Each feature in units of its own, whatever those of an attempt are.
     law = _LawOfRows(noise)
 
-    def settle(noise: Noise, settings: Settings) -> _Solution:
-        return _settled(noise, sought, settings, callback, law)
+    def settle(noise: Noise, settings: Settings, earlier: Found | None = None) -> _Solution:
+        return _settled(noise, sought, settings, callback, law, earlier)
 
     solution = (
-        settle(noise, settings)
+        settle(noise, settings, None)
         if task.n_components or settings.bound == 0.0
         else _mean_of(noise, settings, law, settle)
     )
@@ -152,12 +152,16 @@ def _settled(
     settings: Settings,
     callback: Callback | None,
     law: Callable[[Array], Law],
+    earlier: Found | None,
 ) -> _Solution:
-    """Return the solution in units, and with counts of entries, that follow from its weights."""
+    """Return the solution in units, and with counts of entries, that follow from its weights.
+
+    What was found earlier among more rows stays removed.
+    """
     counts = _first_counts(noise, task)
     risen = False
     for left in reversed(range(settings.tuning.attempts)):
-        solution = _Attempt(noise, task, counts, settings, callback, law).solve()
+        solution = _Attempt(noise, task, counts, settings, callback, law).solve(earlier)
         factor = _better_units(solution, settings)
         counted = _better_counts(solution, task, counts, settings)
         if risen and sum(counted) < sum(counts):
@@ -181,20 +185,31 @@ def _mean_of(noise: Noise, settings: Settings, law: _LawOfRows, settle: _Settle)
     nearer = None
     widened = law.widened(np.ones(noise.sample_weight.size, dtype=np.bool_))
     if widened is not None and not widened.to_one_side:
-        nearer = _without(widened, noise, settings, settle)
+        nearer = _without(widened, noise, settings, settle, None)
         if nearer.looks == _CLEAN:
             return nearer
-    solution = settle(noise, settings)
+    solution = settle(noise, settings, None)
     if solution.found.weights.groups:
         widened = law.widened(solution.found.weights.wrong < 0.5)
         nearer = None
     if widened is None:
         return solution
-    nearer = nearer or _without(widened, noise, settings, settle)
+    nearer = nearer or _without(widened, noise, settings, settle, _by_groups_alone(solution))
     return solution if solution.looks < nearer.looks else nearer
 
 
-def _without(widened: Widened, noise: Noise, settings: Settings, settle: _Settle) -> _Solution:
+def _by_groups_alone(solution: _Solution) -> Found | None:
+    """Return what was found with rows weighed by its groups alone; None where it has none."""
+    found, weights = solution.found, solution.found.weights
+    if not weights.groups:
+        return None
+    values = solution.problem.untouched * (1.0 - weights.wrong)
+    return replace(found, weights=replace(weights, values=values / values.sum()))
+
+
+def _without(
+    widened: Widened, noise: Noise, settings: Settings, settle: _Settle, earlier: Found | None
+) -> _Solution:
     """Return the solution with each row counted by its chance not to be widened."""
     chance, left = widened.chance, settings
     if settings.contamination is not None:
@@ -207,7 +222,7 @@ def _without(widened: Widened, noise: Noise, settings: Settings, settle: _Settle
         # Of those left so many may be wrong that no more are than the bound allows.
         share = float(fewer.kept.sum() / noise.kept.sum())
         left = replace(settings, contamination=max(1.0 - (1.0 - settings.bound) / share, 0.0))
-    nearer = settle(fewer, left)
+    nearer = settle(fewer, left, earlier)
     problem = replace(nearer.problem, sample_weight=noise.sample_weight)
     found, values = nearer.found, nearer.found.weights.values
     allowed = problem.domain(settings.bound).project(values)
@@ -273,16 +288,18 @@ class _Attempt:
             law,
         )
 
-    def solve(self) -> _Solution:
+    def solve(self, earlier: Found | None = None) -> _Solution:
         """Search at the bound, then at the share that it removed or beside better components."""
         known, problem = self._settings.contamination is not None, self._problem
         bound = self._settings.bound
         components = self._first_components()
         current = _beside(problem, components)
         space = workspace_for(current, sum(self._counts))
-        found = self._search(current, bound, space, groups=known)
-        share = bound if known else min(problem.removed(found.weights.values), bound)
-        if self._reader is not None:
+        if self._reader is None:
+            found = self._search_for_mean(space, earlier)
+        else:
+            found = self._search(current, bound, space, groups=known)
+            share = bound if known else min(problem.removed(found.weights.values), bound)
             current, found, components = self._read_again(found, components)
             # Rows that were only pruned leave nothing to search for.
             if found.weights.moved if not known else found.status is not Status.REACHED:
@@ -290,8 +307,6 @@ class _Attempt:
                 found = self._search(current, share, space, groups=False)
                 current, found, components = self._read_again(found, components)
             current, found, components = self._weighed(current, found, components)
-        elif not known and found.weights.moved:
-            found = self._search(current, share, space, groups=True, earlier=found)
         solution = _Solution(self._noise, self._part, current, found, bound, components)
         # In wrong units rows that did not come clean are no better seen by another look.
         if self._reader is None and (
@@ -303,6 +318,28 @@ class _Attempt:
         least = problem.least_bound(solution.found.weights.values)
         return replace(solution, bound=problem.in_whole_rows(bound) if known else least)
 
+    def _search_for_mean(self, space: Workspace, earlier: Found | None) -> Found:
+        """Search at the bound, and where that is loose at the share that was removed.
+
+        Or at the share that was removed earlier, from there.
+        """
+        problem, bound = self._problem, self._settings.bound
+        loose, share = earlier, bound
+        if self._settings.contamination is None:
+            if loose is None:
+                loose = self._search(problem, bound, space, groups=False, to_go_on=True)
+                if not loose.weights.moved:
+                    return loose
+            share = min(problem.removed(loose.weights.values), bound)
+        further = earlier is not None
+        found = self._search(problem, share, space, groups=True, earlier=loose, further=further)
+        if found.status is not Status.REACHED and loose is not None and not loose.surveyed:
+            # What the loose one passed over may be why.
+            loose = self._search(problem, bound, space, groups=False, earlier=loose, further=True)
+            share = min(problem.removed(loose.weights.values), bound)
+            found = self._search(problem, share, space, groups=True, earlier=loose)
+        return found
+
     def _search(
         self,
         problem: Problem,
@@ -312,6 +349,7 @@ class _Attempt:
         groups: bool,
         earlier: Found | None = None,
         further: bool = False,
+        to_go_on: bool = False,
     ) -> Found:
         """Search among the weights that remove at most a share.
 
@@ -330,7 +368,7 @@ class _Attempt:
             group_domain=self._problem.domain(settings.bound) if groups else None,
             sparse=self._task.is_sparse and problem is self._problem,
             callback=self._callback,
-        ).run(earlier, further=further)
+        ).run(earlier, further=further, to_go_on=to_go_on)
 
     def _further(self, problem: Problem, found: Found, space: Workspace) -> Found:
         """Return what was found after a look at what its groups leave, as long as that is more.

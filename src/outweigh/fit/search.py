@@ -74,8 +74,9 @@ class Found:
     """What a search ends with.
 
     ``value`` is the objective over all features at the weights and ``form`` attains it, both by the
-    last survey there. ``support_level`` is the spectral norm on the features of a sparse answer,
-    over the level of clean rows there; 0 where nobody looked.
+    last survey there, or before where they are not ``surveyed``. ``support_level`` is the spectral
+    norm on the features of a sparse answer, over the level of clean rows there; 0 where nobody
+    looked.
     """
 
     weights: Weights
@@ -83,6 +84,7 @@ class Found:
     form: Form
     status: Status
     trace: tuple[Iterate, ...]
+    surveyed: bool = True
     support_level: float = 0.0
 
 
@@ -137,7 +139,9 @@ class Search:
         self._last: Result | None = None
         self._first = Weights.untouched(domain.reference(), problem.objective.n_features)
 
-    def run(self, earlier: Found | None = None, *, further: bool = False) -> Found:
+    def run(
+        self, earlier: Found | None = None, *, further: bool = False, to_go_on: bool = False
+    ) -> Found:
         """Search for clean weights.
 
         Parameters
@@ -147,10 +151,14 @@ class Search:
             a descent then comes before the first survey.
         further : bool, default=False
             Whether what was found earlier stays as it is, and only more is removed.
+        to_go_on : bool, default=False
+            Whether another search goes on from here, whose survey will do for both: this one ends
+            without where a descent has reached the level of its workspace.
         """
         descended = weights = self._first
         if earlier is not None and further:
-            self._first = descended = weights = earlier.weights
+            values = self._domain.project(earlier.weights.values)
+            self._first = descended = weights = replace(earlier.weights, values=values)
         elif earlier is not None:
             if self._workspace.continues:
                 values = self._domain.project(earlier.weights.values)
@@ -161,7 +169,9 @@ class Search:
         status: Status | None = None
         for _ in range(self._problem.tuning.max_rounds):
             survey = self._survey(weights)
-            if weights.groups and not self._problem.is_clean(survey.value, weights.values):
+            if weights is not descended and not self._problem.is_clean(
+                survey.value, weights.values
+            ):
                 # Groups that leave the rows unclean have given weight back to other outliers.
                 least = np.minimum(weights.values, descended.values)
                 values = self._domain.project(least / least.sum())
@@ -179,6 +189,10 @@ class Search:
             self._workspace.widen(weights.values)
             descended = self._descend(descended)
             weights = self._weigh(descended)
+            assert self._last is not None
+            if to_go_on and self._last.value <= self._level(weights.values).median:
+                best, status = replace(best, weights=weights, surveyed=False), Status.REACHED
+                break
         assert best is not None
         return replace(best, status=status or Status.EXHAUSTED, trace=tuple(self._trace))
 

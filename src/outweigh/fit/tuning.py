@@ -50,7 +50,7 @@ class Tuning:
         Energy in this excess over what noise gives to any feature once in twenty samples is clear
         evidence; the rows it is summed over were chosen for being large, by which noise gains.
     fewest_for_directions
-        With fewer features the descent of a mean runs on all of them at once.
+        With fewer features a descent runs on all of them at once.
     max_rounds
         Full passes that one search may take.
     units_tolerance

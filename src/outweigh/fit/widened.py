@@ -18,8 +18,9 @@ from outweigh.fit.law import masses_at
 from outweigh.fit.radial import radial_law
 from outweigh.protocols import Array
 
-# A law of distances is kept at so many points, and a pair of them fitted in so many steps.
-_POINTS, _STEPS = 2048, 200
+# A law of distances is kept at so many points, and a pair of them fitted in at most so many steps,
+# which end where the share of widened rows stays.
+_POINTS, _STEPS, _STAYS = 2048, 200, 1e-13
 _MANY = 1e6
 # No density is less than this part of an even one: what rounding leaves of a convolution.
 _LEAST = 1e-12
@@ -117,10 +118,12 @@ def widened_beyond(
     share, scale, wide = 0.05, one, 2.0 * one
     for _ in range(_STEPS):
         near, far = (1.0 - share) * law(scale), share * law(wide)
-        odds = far / (near + far)
+        odds, before = far / (near + far), share
         share = float(np.clip(seen @ odds / n, 1.0 / n, 1.0 - 1.0 / n))
         wide = max(float(seen @ (odds * x)) / (share * n * mean), scale)
         scale = max(float(seen @ ((1.0 - odds) * x)) / ((1.0 - share) * n * mean), 1.0 / mean)
+        if abs(share - before) <= _STAYS * share:
+            break
     heavy = radial_law(steps, weight, n_features, _MANY, 0.0, shrink=False)
     by_columns = float(seen @ np.log(law(one)))
     by_tails = float(seen @ heavy.log_density(np.maximum(x, 0.5)))
@@ -136,9 +139,11 @@ def widened_beyond(
 
 def _convolved(squares: Array, share: Array, counts: NDArray[np.intp]) -> Array:
     """Return the law of a sum of independent squares as masses at 0, 1, 2, ..."""
-    found = np.ones(_POINTS + 1, dtype=np.complex128)
-    for column, count in zip(squares.T, counts, strict=True):
-        mass = masses_at(column, share, _POINTS)
-        # Twice as long as the law: what a sum has beyond does not come round.
-        found *= np.fft.rfft(mass, 2 * _POINTS) ** count
+    columns = np.ascontiguousarray(squares.T)
+    masses = np.stack([masses_at(column, share, _POINTS) for column in columns])
+    # Twice as long as the law: what a sum has beyond does not come round.
+    transforms = np.fft.rfft(masses, 2 * _POINTS)
+    # Columns that stand for equally many are multiplied before they are taken to that power.
+    each = [(transforms[counts == count].prod(axis=0), count) for count in np.unique(counts)]
+    found = np.prod([part**count for part, count in each], axis=0)
     return np.maximum(np.fft.irfft(found, 2 * _POINTS)[:_POINTS], 0.0)

@@ -116,12 +116,12 @@ def workspace_for(problem: Problem, n_entries: int) -> Workspace:
         The number of nonzero entries of a sparse answer; 0 where it is dense.
     """
     tuning, d = problem.tuning, problem.objective.n_features
+    if d < tuning.fewest_for_directions and (n_entries or problem.objective.removed is None):
+        return Everything(problem)
     if n_entries:
         asked = max(tuning.columns_per_entry * n_entries, tuning.fewest_columns)
-        # With more than half the features in it, a part saves nothing.
-        return Columns(problem, asked) if 2 * asked <= d else Everything(problem)
-    if d < tuning.fewest_for_directions and problem.objective.removed is None:
-        return Everything(problem)
+        # With more than half the features in it a part saves little.
+        return Columns(problem, min(asked, d // 2))
     return Basis(problem)
 
 

@@ -26,6 +26,8 @@ Blocks = Iterable[tuple[int, int, Floats]]
 
 # Rows that a survey looks into even where the form has fewer.
 _LEAST_ROWS = 15
+# Every so many rows are asked for the last of their largest entries; sums in float32 lose less.
+_SPACED, _BOUND_ROUNDING = 32, 1e-4
 # Rows read at once in double precision.
 _EXACT_ROWS = 256
 
@@ -73,11 +75,11 @@ class RowwiseLargest:
         d = matrix.n_features
         k = min(self.n_nonzero, d)
         rounding = matrix.rounding
-        energy = row_energies(matrix.blocks(), d, k)
+        wanted = min(max(k, min(_LEAST_ROWS, n_rows)), d)
+        energy = row_energies(matrix.blocks(), d, k, wanted)
         if rounding > 0.0 and not np.isfinite(energy).all():
             rounding = 0.0
-            energy = row_energies(_exact_blocks(matrix), d, k)
-        wanted = min(max(k, min(_LEAST_ROWS, n_rows)), d)
+            energy = row_energies(_exact_blocks(matrix), d, k, wanted)
         if rounding == 0.0:
             listed = top_k_indices(_rounded(energy), wanted)
         else:
@@ -232,8 +234,8 @@ def _exact_blocks(matrix: MomentMatrix) -> Iterator[tuple[int, int, Floats]]:
         yield start, 0, matrix.rows(np.arange(start, stop))
 
 
-def row_energies(blocks: Blocks, d: int, k: int) -> Array:
-    """Return, for each row, the sum of its k largest squares, shape (d,).
+def row_energies(blocks: Blocks, d: int, k: int, wanted: int | None = None) -> Array:
+    r"""Return, for each row, the sum of its k largest squares, shape (d,).
 
     Parameters
     ----------
@@ -242,20 +244,36 @@ def row_energies(blocks: Blocks, d: int, k: int) -> Array:
         The dimension of the matrix.
     k : int
         At most d.
+    wanted : int, optional
+        So many rows of most energy are sought; for the others a bound will do that is below the
+        energy of these: :math:`k t + \sum_j (s_j - t)_+` of the squares s, whatever t is, and
+        equal to the sum of the k largest where t lies between the last of these and the next.
     """
     energy = np.empty(d)
     kept: Floats | None = None
+    seen, cut = 0, -np.inf
     with np.errstate(over="ignore", invalid="ignore"):
         for start, column, block in blocks:
             squares = np.square(block)
-            if block.shape[1] == d:
-                energy[start : start + block.shape[0]] = _largest(squares, k).sum(axis=1)
+            if block.shape[1] < d:
+                if kept is None:
+                    kept = np.zeros((d, k), dtype=np.float32)
+                _keep_largest(kept[start:], squares)
+                if column > start:
+                    _keep_largest(kept[column:], squares.T)
                 continue
-            if kept is None:
-                kept = np.zeros((d, k), dtype=np.float32)
-            _keep_largest(kept[start:], squares)
-            if column > start:
-                _keep_largest(kept[column:], squares.T)
+            of_block = energy[start : start + len(block)]
+            near: Indices | slice = slice(None)
+            if seen > 0 and np.isfinite(cut):
+                t = squares.dtype.type(np.median(_largest(squares[::_SPACED], k).min(axis=1)))
+                beyond = squares - t
+                of_block[:] = k * t + np.maximum(beyond, 0, out=beyond).sum(axis=1)
+                # Not a number is not below the cut: it must be seen.
+                near = np.flatnonzero(~(of_block < (1.0 - _BOUND_ROUNDING) * cut))
+            of_block[near] = _largest(squares[near], k).sum(axis=1)
+            seen += len(block)
+            if wanted is not None and seen >= wanted:
+                cut = float(np.partition(energy[:seen], seen - wanted)[seen - wanted])
     return energy if kept is None else np.asarray(kept.sum(axis=1, dtype=np.float64))
 
 
@@ -308,30 +326,28 @@ def largest_entries(
     for start, column, block in blocks:
         entries = block.reshape(-1)
         sizes = np.abs(entries)
-        if rounding > 0.0 and sizes.size > m and cut == -np.inf:
+        if cut == -np.inf:
             cut = _cut(sizes, m)
-        chosen = _among(sizes, m, rounding, cut)
+        # Not a number is not below the cut: it must be seen.
+        chosen = np.flatnonzero(~(sizes < cut - 2.0 * rounding))
         row, place = np.divmod(chosen, block.shape[1])
         row, place = row + start, place + column
         mirrored = column > start
         flat = np.concatenate([flat, row * d + place, *([place * d + row] if mirrored else [])])
         values = np.concatenate([values, *[entries[chosen].astype(np.float64)] * (1 + mirrored)])
-        if values.size > m:
-            sizes = np.abs(values)
-            cut = _cut(sizes, m) if rounding > 0.0 else cut
-            kept = _among(sizes, m, rounding, cut)
-            flat, values = flat[kept], values[kept]
+        sizes = np.abs(values)
+        cut = max(cut, _cut(sizes, m))
+        kept = np.flatnonzero(~(sizes < cut - 2.0 * rounding))
+        flat, values = flat[kept], values[kept]
+    if rounding == 0.0:
+        # Of those equal to the last that is chosen, as many as there is room for.
+        kept = top_k_indices(values, m)
+        flat, values = flat[kept], values[kept]
     return flat // d, flat % d, values
 
 
 def _cut(sizes: Floats, m: int) -> float:
-    """Return the m-th largest of more than m sizes."""
-    return float(np.partition(sizes, sizes.size - m)[sizes.size - m])
-
-
-def _among(sizes: Floats, m: int, rounding: float, cut: float) -> Indices:
-    """Return which sizes are among the m largest, or may be."""
-    if rounding == 0.0:
-        return top_k_indices(sizes, m) if m > 1 else np.array([np.argmax(sizes)])
-    # Not a number is not below the cut: it must be seen.
-    return np.flatnonzero(~(sizes < cut - 2.0 * rounding))
+    """Return the m-th largest of the sizes; below all where there are no more than m."""
+    if sizes.size <= m:
+        return -np.inf
+    return float(sizes.max() if m == 1 else np.partition(sizes, sizes.size - m)[sizes.size - m])
