@@ -164,7 +164,7 @@ class Search:
             if weights.groups and not self._problem.is_clean(survey.value, weights.values):
                 # Groups that leave the rows unclean have given weight back to other outliers.
                 least = np.minimum(weights.values, descended.values)
-                values = self._domain.project(least / least.sum())
+                values = (self._group_domain or self._domain).project(least / least.sum())
                 both = replace(descended, values=values, groups=weights.groups, wrong=weights.wrong)
                 again = self._survey(both)
                 if again.value < survey.value:
