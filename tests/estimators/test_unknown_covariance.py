@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import warnings
 
 import numpy as np
 import pytest
@@ -11,7 +12,8 @@ from sklearn.covariance import EmpiricalCovariance
 from sklearn.datasets import load_diabetes
 from sklearn.exceptions import ConvergenceWarning
 
-from outweigh import RobustMean, load_model, save_model
+from outweigh import RobustMean, RobustSparseMean, load_model, save_model
+from outweigh.adversaries import make
 
 N, D = 1000, 12
 ROOT = np.linalg.cholesky(0.8 ** np.abs(np.subtract.outer(np.arange(D), np.arange(D))))
@@ -99,6 +101,18 @@ def test_a_fit_that_stalls_warns() -> None:
     X = np.random.default_rng(0).standard_normal((200, 5)) * 3.0
     with pytest.warns(ConvergenceWarning, match="stalled above the clean level"):
         RobustMean(scale=None, covariance=None).fit(X)
+
+
+def test_a_spent_budget_at_the_level_of_clean_rows_does_not_warn() -> None:
+    """What is warned is what is said: the verdict is that the clean level was reached."""
+    X = make("tail_flipping", 50, 10, 1, 0.1, 0).X
+    model = RobustSparseMean(
+        1, contamination=0.1, solver="paper", scale=None, covariance=None, max_iter=1
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ConvergenceWarning)
+        model.fit(X)
+    assert model.certificate_.clean
 
 
 def test_a_twentieth_of_one_column_in_other_units_is_found_in_a_real_table() -> None:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from outweigh.fit.columns import RankedColumns, largest_of
+from outweigh.fit.columns import RankedColumns, largest_of, together_by_ranks
 
 Array = NDArray[np.float64]
 
@@ -173,3 +173,47 @@ def test_a_far_value_does_not_decide_the_scale_of_a_column_of_few_values() -> No
     column[7] = 50.0
     # 1.48 times the median of the distances from 5, of which a third is 0.
     assert robust_scales(column[:, None], np.ones(120))[0] == pytest.approx(1.4826 * 0.2)
+
+
+# Columns that go together
+
+
+def exponential(seed: int, n: int = 300, d: int = 4) -> Array:
+    return np.random.default_rng([31, seed]).exponential(size=(n, d))
+
+
+def together(rows: Array) -> float:
+    return together_by_ranks(rows, np.full(len(rows), 1 / len(rows)), len(rows))
+
+
+def test_independent_columns_go_together_once_in_a_hundred_samples() -> None:
+    above = sum(together(exponential(seed)) > 1.0 for seed in range(600))
+    # Of 600 samples 6, and more than 15 once in a thousand.
+    assert above <= 15
+
+
+def test_columns_that_go_together_in_their_middle_are_told_whatever_their_tails() -> None:
+    rows = exponential(0)
+    rows[:60, :3] += 1.5
+    rows[-1] = 1e6
+    assert together(rows) > 1.0
+
+
+def test_only_ranks_count() -> None:
+    rows = exponential(1)
+    assert together(np.exp(3.0 * rows)) == pytest.approx(together(rows), rel=1e-12)
+
+
+def test_copies_of_rows_go_together_as_their_weights_do() -> None:
+    rows = np.round(exponential(2, n=60), 1)
+    times = np.arange(60) % 3
+    n = float(times.sum())
+    copied = together_by_ranks(np.repeat(rows, times, axis=0), np.full(int(n), 1 / n), n)
+    assert together_by_ranks(rows, times / n, n) == pytest.approx(copied, rel=1e-12)
+
+
+@pytest.mark.parametrize("d", [1, 3])
+def test_columns_of_one_value_go_together_with_none(d: int) -> None:
+    rows = np.ones((50, d))
+    rows[:, 0] = np.arange(50)
+    assert together(rows) == 0.0

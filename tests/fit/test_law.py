@@ -141,3 +141,20 @@ def test_a_step_is_seen_along_a_direction_until_other_features_blur_it() -> None
     assert law.along(np.array([1.0, 0.0])).step == 0.5
     assert law.along(np.array([0.95, np.sqrt(1.0 - 0.95**2)])).step == pytest.approx(0.475)
     assert law.along(np.array([0.6, 0.8])).step == 0.0
+
+
+@pytest.mark.parametrize("name", LAWS)
+def test_what_lies_below_is_the_integral_of_the_density(name: str) -> None:
+    law = typical_law(LAWS[name][0](np.random.default_rng(8)), *ONES)
+    below = np.cumsum(density(law)) * (GRID[1] - GRID[0])
+    np.testing.assert_allclose(law.below(GRID), below, atol=0.01)
+
+
+@pytest.mark.parametrize("freedom", [4.0, np.inf])
+def test_what_lies_below_of_students_law_is_that_of_scipy(freedom: float) -> None:
+    np.testing.assert_allclose(Student(freedom).below(GRID), stats.t.cdf(GRID, freedom))
+
+
+def test_groups_narrower_than_a_law_was_smoothed_by_are_not_told_from_it() -> None:
+    law = typical_law(LAWS["exponential"][0](np.random.default_rng(9)), *ONES)
+    assert law.step == pytest.approx(1.06 * (N * D) ** -0.2)

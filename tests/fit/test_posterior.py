@@ -343,6 +343,32 @@ def test_clean_gaussian_rows_lie_together_nowhere(seed: int) -> None:
     assert groups_in_features(DenseSamples(X), domain, domain.reference(), np.asarray)[1] == ()
 
 
+def exponential(seed: int, n: int) -> tuple[Array, Law]:
+    X = np.random.default_rng([55, seed]).exponential(size=(n, 20)) - 1.0
+    return X, TypicalLaw(X, np.ones(n))(np.ones(n))
+
+
+def test_moved_rows_are_found_in_a_feature_of_any_law() -> None:
+    n = 2 * N
+    X, law = exponential(0, n)
+    # Beyond the edge of the law: a twentieth, which adds 0.3 to a variance of error 0.06.
+    X[: n // 20, 7] -= 2.5
+    domain = CappedSimplex.from_contamination(n, 0.1)
+    samples = DenseSamples(X)
+    _, groups, wrong = groups_in_features(samples, domain, domain.reference(), np.asarray, law)
+    assert [np.flatnonzero(group.direction).tolist() for group in groups] == [[7]]
+    assert wrong[: n // 20].mean() > 0.7
+    assert wrong[n // 20 :].mean() < 0.02
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_clean_exponential_rows_lie_together_nowhere(seed: int) -> None:
+    X, law = exponential(seed, N)
+    domain = CappedSimplex.from_contamination(N, 0.1)
+    samples = DenseSamples(X)
+    assert groups_in_features(samples, domain, domain.reference(), np.asarray, law)[1] == ()
+
+
 # Groups that differ in their spread
 
 

@@ -45,7 +45,7 @@ from outweigh.norms import KyFan, LargestEntries, RowwiseLargest
 from outweigh.objectives import MomentObjective
 from outweigh.optimise.capped_simplex import CappedSimplex
 from outweigh.optimise.descent import Iterate
-from outweigh.protocols import Array, Indices, Samples, Status
+from outweigh.protocols import Array, Indices, Samples
 from outweigh.research.algorithms import fit_paper
 from outweigh.research.moreau import moreau_gradient
 from outweigh.samples import ArrayRows, Rows
@@ -185,7 +185,7 @@ class RobustEstimator(Parameters, JudgesRows, BaseEstimator):
             )
             if rows.n_passes is not None:
                 self.n_passes_ = rows.n_passes
-            if self.certificate_.status in (Status.STALLED, Status.EXHAUSTED):
+            if self.certificate_.trust == "not clean":
                 warnings.warn(self.certificate_.verdict, ConvergenceWarning, stacklevel=2)
         except BaseException:
             self.__dict__.clear()

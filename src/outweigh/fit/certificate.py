@@ -105,7 +105,7 @@ class Certificate:
         Rows with missing values that had no part in the fit, or had medians put in their place.
     support_level : float
         On the features of a sparse answer alone, the spectral norm over the level of clean rows
-        there; 0 where nobody looked.
+        there, or how far they go together by ranks where that is more; 0 where nobody looked.
     factors : int or None
         How many directions stand out from white noise under the weights; None where nobody looked.
     moreau : Moreau or None
@@ -197,7 +197,8 @@ class Certificate:
         above = self.objective > self.noise_floor.clean
         if above and self.status is Status.EXHAUSTED:
             return "not clean", "budget exhausted: raise max_iter, or accept the level reached"
-        if above or self.support_level > 1.0:
+        together = self.support_level > 1.0
+        if above or (together and self.status is Status.STALLED):
             where, level = ("", self.ratio) if above else (" on the support", self.support_level)
             return "not clean", (
                 f"stalled above the clean level{where}, at {level:.2f} times it: the features may "
@@ -211,6 +212,12 @@ class Certificate:
                 f"in doubt: at {self.ratio:.2f} times the clean level, less than clean rows "
                 "vary; a covariance that was fitted to these very rows hides what is wrong "
                 'with them: pass that of other rows, or covariance="auto"'
+            )
+        if together:
+            return "in doubt", (
+                f"in doubt: {self.removed:.1%} of the weight removed, but the features of the "
+                f"answer go together, by ranks, at {self.support_level:.2f} times the level of "
+                "clean rows: they are correlated (see covariance), or wrong rows are left"
             )
         if self.removed == 0.0:
             return "clean", "clean level reached: nothing had to be removed"

@@ -15,7 +15,7 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, gammaln
+from scipy.special import expit, gammaln, ndtr, stdtr
 
 from outweigh.protocols import Array
 
@@ -64,6 +64,10 @@ class Student:
         """Return the log density at y of the law moved to a centre, multiplied by a spread."""
         return np.asarray(self.standard((y - centre) / spread) - np.log(spread))
 
+    def below(self, z: Array) -> Array:
+        """Return the probability of less than z, about zero and of spread one."""
+        return np.asarray(ndtr(z) if math.isinf(self.freedom) else stdtr(self.freedom, z))
+
     def along(self, direction: Array) -> Student:
         """Return that of a direction: the same, which is exact for a Gaussian."""
         return replace(self, step=_step_along(self.step, direction))
@@ -81,7 +85,7 @@ class Learned:
     log_densities : ndarray of shape (2048,)
         At points between -16 and 16; farther out the density falls exponentially.
     step : float
-        As of `Student`.
+        How far it was smoothed: groups narrower than that may be what it lacks.
     """
 
     log_densities: Array
@@ -100,6 +104,11 @@ class Learned:
     def log_density(self, y: Array, centre: float | Array, spread: float | Array) -> Array:
         """Return the log density at y of the law moved to a centre, multiplied by a spread."""
         return np.asarray(self.standard((y - centre) / spread) - np.log(spread))
+
+    def below(self, z: Array) -> Array:
+        """Return the probability of less than z, about zero and of spread one."""
+        total = np.cumsum(np.exp(self.log_densities))
+        return np.asarray(np.interp(z, _GRID, total / total[-1]))
 
     def along(self, direction: Array) -> Learned:
         """Return the law of sum_j v_j xi_j for independent xi_j of this law and a unit v."""
@@ -168,18 +177,19 @@ class TypicalLaw:
         # Values that no column takes between those that it does are not evidence against a row.
         middle = (levels > 0.05) & (levels < 0.95)
         half_gap = 0.5 * float(np.diff(quantiles[middle]).max(initial=0.0))
-        width = 1.06 * (n * n_columns) ** -0.2
-        step = half_gap if half_gap > width else 0.0
-        width = max(width, half_gap)
+        smoothed = 1.06 * (n * n_columns) ** -0.2
+        width = max(smoothed, half_gap)
         quantiles -= mass @ quantiles
         quantiles /= np.sqrt(mass @ quantiles**2 + width**2)
         smooth = np.fft.rfft(masses_at((quantiles + _REACH) / _STEP, mass, _POINTS)) * np.exp(
             -0.5 * (width * _FREQUENCIES) ** 2
         )
-        law = _of_density(np.fft.irfft(smooth, _POINTS), 10.0 / n, step)
+        law = _of_density(np.fft.irfft(smooth, _POINTS), 10.0 / n, width)
         logs = law.log_densities
         divergence = _STEP * float(np.exp(logs) @ (logs - GAUSSIAN.standard(_GRID)))
-        return Student(np.inf, step) if n * divergence < 0.5 * np.log(n) else law
+        if n * divergence < 0.5 * np.log(n):
+            return Student(np.inf, half_gap if half_gap > smoothed else 0.0)
+        return law
 
     def _typical_quantiles(self, weights: Array, levels: Array) -> tuple[Array, int]:
         """Return the medians over columns that vary of their quantiles, and how many these are."""

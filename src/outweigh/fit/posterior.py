@@ -19,10 +19,9 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
-from scipy.special import ndtr, ndtri
 
 from outweigh.fit.columns import weighted_quantile
-from outweigh.fit.law import GAUSSIAN, Law, Learned
+from outweigh.fit.law import GAUSSIAN, Law, Learned, masses_at
 from outweigh.fit.mixture import NATS, Group, Groups, fitted, laws_along, one_law
 from outweigh.optimise.capped_simplex import CappedSimplex
 from outweigh.protocols import Array, Samples
@@ -31,8 +30,8 @@ from outweigh.samples.matrices import as_array
 # Directions taken again, each after so many steps along the last.
 _TURNS = 8
 _BINS, _BINS_IN_QUARTILES = 1024, 50
-# A law of four numbers costs so many times log(n). Features looked at together.
-_LAW_PRICE, _AT_ONCE = 2.0, 32
+# A law of four numbers costs so many times log(n).
+_LAW_PRICE = 2.0
 # Rows are told in at most so many features, which are held for all of them.
 _MOST_FEATURES, _STEPS_IN_FEATURES = 100, 25
 _TINY = 1e-12
@@ -102,9 +101,13 @@ def groups_apart(
 
 
 def groups_in_features(
-    samples: Samples, domain: CappedSimplex, weights: Array, lift: Callable[[Array], Array]
+    samples: Samples,
+    domain: CappedSimplex,
+    weights: Array,
+    lift: Callable[[Array], Array],
+    law: Law = GAUSSIAN,
 ) -> Weighed:
-    """Find rows that lie together in single features of Gaussian noise, and weigh rows by them.
+    """Find rows that lie together in single features, and weigh rows by them.
 
     Few rows at one place add less to second moments than noise does. But the density shows them:
     where more rows lie in an interval than the law of clean rows has there, a group begins.
@@ -117,6 +120,8 @@ def groups_in_features(
         As for `groups_apart`.
     weights : ndarray of shape (n,)
         Before the look.
+    law : Law
+        Of clean rows in a feature.
 
     Returns
     -------
@@ -124,25 +129,22 @@ def groups_in_features(
         As for `groups_apart`.
     """
     n, d = float(domain.metric.sum()), samples.n_features
-    parts = [np.arange(start, min(start + _AT_ONCE, d)) for start in range(0, d, _AT_ONCE)]
-    looked_at = (
-        (int(part[j]), rows[:, j])
-        for part in parts
-        for rows in [samples.columns(part).project(np.eye(part.size))]
-        for j in _may_be_crowded(rows, weights, n)
-    )
+    looked_at = enumerate(samples.project(np.eye(d)).T)
+    # What may be removed: of more than that, the others may as well be the clean rows.
+    most = 1.0 - 1.0 / float(domain.caps.sum())
 
     def find(clean: Array) -> tuple[Group, Array] | None:
         base = weights * clean / float(weights @ clean)
         for feature, y in looked_at:
             values, counts, _ = _binned(y, base, clean, _frame(y, base))
-            crowded = _crowded(values, counts, n)
-            group = None if crowded is None else laws_along(values, counts, n, GAUSSIAN, crowded)
-            if group is None:
-                continue
             direction = np.eye(1, d, feature)[0]
-            if _gained(group, values, counts, n) > _direction_price(lift(direction), n):
-                return replace(group, direction=direction), y
+            price = _direction_price(lift(direction), n)
+            guesses = _crowded(values, counts, n, law)
+            found = [laws_along(values, counts, n, law, guess) for guess in guesses]
+            groups = [group for group in found if group is not None and group.shares.sum() <= most]
+            gained = [_gained(group, values, counts, n) for group in groups]
+            if max(gained, default=0.0) > price:
+                return replace(groups[int(np.argmax(gained))], direction=direction), y
         return None
 
     return _weighed(find, domain, weights, weights, d)
@@ -435,40 +437,10 @@ def _binned(
     """
     middle, step = frame
     grid = middle + step * (np.arange(_BINS, dtype=np.float64) - (_BINS - 1) / 2.0)
-    places = np.clip((y - grid[0]) / step, 0.0, _BINS - 1.0)
-    # A row is shared between its two neighbours, so that no answer hangs on the last digit.
-    lower = np.minimum(places.astype(np.intp), _BINS - 2)
-    upper_share = places - lower
-
-    def shared(amount: Array) -> Array:
-        below = np.bincount(lower, amount * (1.0 - upper_share), _BINS)
-        return np.asarray(below + np.bincount(lower + 1, amount * upper_share, _BINS))
-
-    weight = shared(base)
+    places = (y - grid[0]) / step
+    weight, of_wrong = (masses_at(places, mass, _BINS) for mass in (base, base * wrong))
     filled = weight > 0.0
-    return grid[filled], weight[filled], shared(base * wrong)[filled] / weight[filled]
-
-
-def _may_be_crowded(rows: Array, weights: Array, n: float) -> list[int]:
-    """Return the columns in which `_crowded` may find rows: a look at all of them at once.
-
-    In bins of the same width in deviations. Those of `_crowded` are elsewhere, so half of the
-    evidence is enough.
-    """
-    away = rows - weights @ rows
-    deviation = np.sqrt(weights @ np.square(away))
-    step, d = 2.0 * float(ndtri(0.75)) / _BINS_IN_QUARTILES, rows.shape[1]
-    away /= np.where(deviation > 0.0, deviation, 1.0) * step
-    places = np.clip(away + _BINS / 2.0, 0.0, _BINS - 1.0).astype(np.intp)
-    counted = np.broadcast_to(weights[:, None], rows.shape).ravel()
-    counts = np.bincount((places + _BINS * np.arange(d)).ravel(), counted, d * _BINS)
-    # Without the bins that no column has rows in at either end.
-    ends = np.arange(places.min(), places.max() + 2)
-    below = np.pad(counts.reshape(d, _BINS)[:, ends[:-1]].cumsum(axis=1), ((0, 0), (1, 0)))
-    expected = ndtr((ends - _BINS / 2.0) * step)
-    most = [_evidence(below, expected, width, n).max(axis=1) for width in _widths(ends.size - 1)]
-    evident = np.max(most, axis=0, initial=0.0) > _LAW_PRICE * np.log(n) / 2.0
-    return np.flatnonzero(evident & (deviation > 0.0)).tolist()
+    return grid[filled], weight[filled], of_wrong[filled] / weight[filled]
 
 
 def _evidence(below: Array, expected: Array, width: int, n: float) -> Array:
@@ -481,29 +453,32 @@ def _evidence(below: Array, expected: Array, width: int, n: float) -> Array:
     return np.where(o > e, n * (o * np.log(o / e) - o + e), 0.0)
 
 
-def _widths(bins: int) -> list[int]:
-    """Return the powers of two up to half of the bins."""
-    return [1 << power for power in range((bins // 2).bit_length())]
+def _crowded(y: Array, base: Array, n: float, law: Law) -> list[Array]:
+    """Return how likely rows are to be too many, where there is evidence of that: several guesses.
 
-
-def _crowded(y: Array, base: Array, n: float) -> Array | None:
-    """Return how likely rows are to be too many in the interval in which this is most evident.
-
-    None where the evidence against a Gaussian is below the price of a law.
+    On either side of the mean those in the interval in which it is most evident, and all from there
+    outwards: a group may be narrower than clean rows, or moved and as wide. None of a side where
+    the evidence against one law is below the price of another.
     """
     mean = float(base @ y)
     deviation = float(np.sqrt(base @ (y - mean) ** 2))
     if deviation == 0.0:
-        return None
+        return []
     below = np.concatenate([[0.0], np.cumsum(base)])
     middles = (y[1:] + y[:-1]) / 2.0
-    expected = np.concatenate([[0.0], ndtr((middles - mean) / deviation), [1.0]])
-    best, chances = _LAW_PRICE * float(np.log(n)), None
-    for width in _widths(y.size):
-        evidence = _evidence(below, expected, width, n)
-        place = int(np.argmax(evidence))
-        if evidence[place] > best:
-            best, chances = float(evidence[place]), np.zeros(y.size)
-            o, e = (of[place + width] - of[place] for of in (below, expected))
-            chances[place : place + width] = 1.0 - max(e, _TINY) / o
-    return chances
+    expected = np.concatenate([[0.0], law.below((middles - mean) / deviation), [1.0]])
+    middle = int(np.clip(np.searchsorted(y, mean), 1, y.size - 1))
+    guesses = []
+    for first, last in ((0, middle), (middle, y.size)):
+        o, e = below[first : last + 1], expected[first : last + 1]
+        widths = [1 << power for power in range((last - first).bit_length())]
+        looks = [(_evidence(o, e, width, n), width) for width in widths]
+        evidence, width = max(looks, key=lambda look: float(look[0].max()))
+        if evidence.max() <= _LAW_PRICE * np.log(n):
+            continue
+        begin = first + int(np.argmax(evidence))
+        end = begin + width
+        for start, stop in ((begin, end), (begin, last) if first else (0, end)):
+            more = 1.0 - (expected[stop] - expected[start]) / (below[stop] - below[start])
+            guesses.append(np.where((y >= y[start]) & (y <= y[stop - 1]), max(more, 0.0), 0.0))
+    return guesses

@@ -9,16 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cache
 
 import numpy as np
-from numpy.typing import NDArray
 
 from outweigh.fit.beyond import in_features, level_beside
 from outweigh.fit.certificate import FEWEST_ROWS, certified
-from outweigh.fit.columns import largest_of
-from outweigh.fit.law import GAUSSIAN, Law, TypicalLaw
-from outweigh.fit.noise import MAD_ERROR, ROWS_FOR_ORIGIN, Noise, first_look, spread_places
+from outweigh.fit.columns import largest_of, together_by_ranks
+from outweigh.fit.law import GAUSSIAN, Law
+from outweigh.fit.noise import MAD_ERROR, ROWS_FOR_ORIGIN, Noise, first_look
 from outweigh.fit.own_features import component_of_bulk
 from outweigh.fit.posterior import groups_in_features, groups_spread
 from outweigh.fit.problem import Problem, typical_kurtosis
@@ -37,21 +36,16 @@ from outweigh.fit.task import Settings, Task
 from outweigh.fit.tuning import Tuning
 from outweigh.fit.unknown import fit_elliptical, looks_correlated
 from outweigh.fit.volume import fit_by_volume, looks_white
-from outweigh.fit.widened import Widened, may_be_widened, to_one_side, widened_beyond
+from outweigh.fit.widened import LawOfRows
 from outweigh.fit.workspace import Everything, Part, Workspace, coordinates, workspace_for
 from outweigh.norms import KyFan
 from outweigh.norms.entrywise import top_k_indices
 from outweigh.objectives import MomentObjective
 from outweigh.optimise.descent import Callback
 from outweigh.optimise.steps import steps_for
-from outweigh.protocols import Array, Indices, Samples, Status
+from outweigh.protocols import Array, Samples, Status
 from outweigh.samples import Rows
 from outweigh.samples.matrices import as_array
-
-# How a solution looks that is clean, for a known reason.
-_CLEAN = (1.0, False)
-# A typical law is read off so many rows, more where they have fewer columns, and columns.
-_LAW_ROWS, _LAW_COLUMNS = 2000, 200
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -122,8 +116,7 @@ def fit(
     if task.n_components and settings.covariance is not None:
         # What is sparse in the features is not so in whitened rows.
         sought = replace(task, n_nonzero=None)
-    # Each feature in units of its own, whatever those of an attempt are.
-    law = _LawOfRows(noise)
+    law = LawOfRows(noise)
 
     def settle(noise: Noise, settings: Settings, earlier: Found | None = None) -> _Solution:
         return _settled(noise, sought, settings, callback, law, earlier)
@@ -175,26 +168,24 @@ def _settled(
     return solution
 
 
-def _mean_of(noise: Noise, settings: Settings, law: _LawOfRows, settle: _Settle) -> _Solution:
-    """Return the solution for a mean, without rows that are likely widened.
+def _mean_of(noise: Noise, settings: Settings, law: LawOfRows, settle: _Settle) -> _Solution:
+    """Return the solution for a mean, without rows that are likely widened unless it is cleaner.
 
-    At once without them where they lie to no side, unless that leaves the rows unclean. Else they
-    may be groups, which are looked for first: what a radius left of these would hide. Of both
-    solutions, with all rows and without those of no group that are likely widened, the cleaner.
+    At once without them where they lie to no side, if that leaves the rows clean. Else they may be
+    groups, which are looked for first: what a radius left of these would hide.
     """
-    nearer = None
-    widened = law.widened(np.ones(noise.sample_weight.size, dtype=np.bool_))
-    if widened is not None and not widened.to_one_side:
-        nearer = _without(widened, noise, settings, settle, None)
-        if nearer.looks == _CLEAN:
+    everything = np.ones(noise.sample_weight.shape, dtype=np.bool_)
+    widened, nearer = law.widened(everything), None
+    if widened is not None and not widened[2]:
+        nearer = _without(*widened[:2], noise, settings, settle, None)
+        if nearer.looks == (1.0, False):
             return nearer
     solution = settle(noise, settings, None)
     if solution.found.weights.groups:
-        widened = law.widened(solution.found.weights.wrong < 0.5)
-        nearer = None
+        widened, nearer = law.widened(solution.found.weights.wrong < 0.5), None
     if widened is None:
         return solution
-    nearer = nearer or _without(widened, noise, settings, settle, _by_groups_alone(solution))
+    nearer = nearer or _without(*widened[:2], noise, settings, settle, _by_groups_alone(solution))
     return solution if solution.looks < nearer.looks else nearer
 
 
@@ -208,10 +199,15 @@ def _by_groups_alone(solution: _Solution) -> Found | None:
 
 
 def _without(
-    widened: Widened, noise: Noise, settings: Settings, settle: _Settle, earlier: Found | None
+    beyond: float,
+    chance: Array,
+    noise: Noise,
+    settings: Settings,
+    settle: _Settle,
+    earlier: Found | None,
 ) -> _Solution:
     """Return the solution with each row counted by its chance not to be widened."""
-    chance, left = widened.chance, settings
+    left = settings
     if settings.contamination is not None:
         # No more may be left out than the bound allows beside those that are pruned.
         total, pruned = noise.sample_weight.sum(), noise.sample_weight[noise.pruned].sum()
@@ -231,7 +227,7 @@ def _without(
     bound = problem.least_bound(allowed)
     if settings.contamination is not None:
         bound = problem.in_whole_rows(settings.bound)
-    noise = replace(nearer.noise, sample_weight=noise.sample_weight, radius_sq=widened.beyond)
+    noise = replace(nearer.noise, sample_weight=noise.sample_weight, radius_sq=beyond)
     return replace(nearer, noise=noise, problem=problem, found=found, bound=bound)
 
 
@@ -453,83 +449,38 @@ class _Attempt:
             # The features of the answer are not those of whitened rows.
             return found
         samples = self._problem.samples
-        support = top_k_indices(samples.mean(found.weights.values), self._counts[0])
+        support = top_k_indices(_mean(self._noise, found.weights.values), self._counts[0])
         objective = MomentObjective(samples.columns(support).at_hand(), KyFan(1), True)
         few = replace(self._problem, objective=objective, n_ambient=support.size)
         part = Part(samples.n_features, columns=support)
-        found = self._in_features(objective.samples, part, found)
-        value = objective.verify(found.weights.values).value
-        level = few.floor(found.weights.values).clean
-        if value > level:
+        if not few.is_clean(objective.verify(found.weights.values).value, found.weights.values):
             space = Everything(few, part)
             more = self._search(
                 few, self._settings.bound, space, groups=True, earlier=found, further=True
             )
-            value, level = more.value, few.floor(more.weights.values).clean
             found = _seen_by(self._problem, replace(more, trace=found.trace + more.trace))
-            if value > level and found.status is Status.REACHED:
-                found = replace(found, status=Status.STALLED)
-        return replace(found, support_level=value / level if level > 0.0 else 0.0)
+        found = self._in_features(objective.samples, part, found)
+        weights = found.weights.values
+        value, level = objective.verify(weights).value, few.floor(weights).clean
+        if value > level and found.status is Status.REACHED:
+            found = replace(found, status=Status.STALLED)
+        rows = few.samples.project(np.eye(support.size))
+        by_ranks = together_by_ranks(rows, weights, few.n_effective(weights))
+        return replace(found, support_level=max(by_ranks, value / level if level > 0.0 else 0.0))
 
     def _in_features(self, samples: Samples, part: Part, found: Found) -> Found:
-        """Return what was found without rows that lie together in single features of the answer.
-
-        Not where the law of clean rows is learned: what it lacks would be taken for such rows.
-        """
+        """Return what was found without rows that lie together in single features of the answer."""
         problem, before = self._problem, found.weights
+        if not problem.tuning.groups:
+            return found
+        # Read off rows only where it need not be a Gaussian: that is a pass.
+        law = GAUSSIAN if problem.kurtosis == 3.0 else problem.law(before.values)
         domain = problem.domain(self._settings.bound)
-        values, groups, wrong = groups_in_features(samples, domain, before.values, part.lift)
-        if not groups or not problem.tuning.groups or problem.law(before.values) != GAUSSIAN:
+        values, groups, wrong = groups_in_features(samples, domain, before.values, part.lift, law)
+        if not groups or (law == GAUSSIAN and problem.law(before.values) != GAUSSIAN):
             return found
         lifted = tuple(group.lifted(part.lift) for group in groups)
         return _seen_by(problem, replace(found, weights=before.by_groups(values, lifted, wrong)))
-
-
-class _LawOfRows:
-    """The law of clean rows, read off some rows and features: of one feature, and of distances."""
-
-    def __init__(self, noise: Noise) -> None:
-        self._noise = noise
-
-    def __call__(self, weights: Array) -> Law:
-        """Return the law of a typical feature under given weights."""
-        places, times, _ = self._some
-        return self._typical(times * weights[places] / self._noise.sample_weight[places])
-
-    def widened(self, among: NDArray[np.bool_]) -> Widened | None:
-        """Return which rows, of those named, are likely widened; None where none are."""
-        noise, d = self._noise, self._noise.samples.n_features
-        assert noise.far is not None
-        # Rows may be too far out and kept all the same, where the bound allows no more.
-        among = among & (noise.kept > 0.0) & (noise.far <= noise.radius_sq)
-        squared, weight = noise.far[among], noise.sample_weight[among]
-        if not may_be_widened(squared, weight, d):
-            return None
-        places, times, rows = self._some
-        some = among[places]
-        if not some.any():
-            return None
-        found = widened_beyond(squared, weight, rows[some], times[some], d)
-        if found is None:
-            return None
-        chance = np.zeros(among.size)
-        chance[among] = found[1]
-        return Widened(found[0], chance, to_one_side(rows, times * chance[places]))
-
-    @cached_property
-    def _some(self) -> tuple[Indices, Array, Array]:
-        """Their places, how often each counts, and the rows about the centre."""
-        noise, d = self._noise, self._noise.samples.n_features
-        places, times = spread_places(
-            noise.sample_weight, noise.keys, max(_LAW_ROWS, _LAW_ROWS * _LAW_COLUMNS // d)
-        )
-        some = slice(None, None, -(-d // _LAW_COLUMNS))
-        return places, times, noise.rows_at(places, some) - noise.anchor[some]
-
-    @cached_property
-    def _typical(self) -> TypicalLaw:
-        _, times, rows = self._some
-        return TypicalLaw(rows, times)
 
 
 def _beside(problem: Problem, components: Array) -> Problem:
@@ -599,12 +550,16 @@ def _better_counts(
             n_effective,
         )
     else:
-        noise = solution.noise
-        mean = noise.standardizer.restore(problem.samples.mean(weights))
-        counted = (max(1, count_entries(mean / noise.standardizer.scale, n_effective)),)
+        counted = (max(1, count_entries(_mean(solution.noise, weights), n_effective)),)
     tolerance = settings.tuning.count_tolerance
     close = all(abs(a - b) <= tolerance * b for a, b in zip(counted, counts, strict=True))
     return counts if close else counted
+
+
+def _mean(noise: Noise, weights: Array) -> Array:
+    """Return the mean of the rows in units of the noise, about zero and not the origin of these."""
+    standard = noise.standardizer
+    return np.asarray(standard.restore(noise.samples.mean(weights)) / standard.scale)
 
 
 def _in_units_beside(noise: Noise, task: Task, settings: Settings) -> Noise:
@@ -613,7 +568,7 @@ def _in_units_beside(noise: Noise, task: Task, settings: Settings) -> Noise:
     Components that are in most columns are in the spread of a typical one. Outliers only add to
     what is left, so units that would be larger are no better.
     """
-    attempt = _Attempt(noise, task, (), settings, None, _LawOfRows(noise))
+    attempt = _Attempt(noise, task, (), settings, None, LawOfRows(noise))
     level = attempt.level_beside_first()
     # Noise that is nothing beside the components is not told from rounding.
     off = 1e-6 < level < 1.0 - settings.tuning.units_tolerance
@@ -652,12 +607,8 @@ def _better_units(solution: _Solution, settings: Settings) -> Array | None:
 
 def _finished(solution: _Solution, task: Task, settings: Settings) -> Fit:
     """Return the fit with its certificate and scores, in the coordinates of the features."""
-    noise, part, problem, found = (
-        solution.noise,
-        solution.part,
-        solution.problem,
-        solution.found,
-    )
+    noise, part = solution.noise, solution.part
+    problem, found = solution.problem, solution.found
     given = settings.covariance is not None
     certificate = certified(
         problem, found, solution.bound, "given" if given else "white", settings.expected

@@ -174,7 +174,7 @@ class Search:
             ):
                 # Groups that leave the rows unclean have given weight back to other outliers.
                 least = np.minimum(weights.values, descended.values)
-                values = self._domain.project(least / least.sum())
+                values = (self._group_domain or self._domain).project(least / least.sum())
                 both = replace(descended, values=values, groups=weights.groups, wrong=weights.wrong)
                 again = self._survey(both)
                 if again.value < survey.value:

@@ -9,40 +9,77 @@ however heavy-tailed the columns are. Widened rows are of the same law, times a 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from outweigh.fit.law import masses_at
+from outweigh.fit.law import Law, TypicalLaw, masses_at
+from outweigh.fit.noise import Noise, spread_places
 from outweigh.fit.radial import radial_law
-from outweigh.protocols import Array
+from outweigh.protocols import Array, Indices
+
+# Laws are read off so many rows, more where they have fewer columns, and columns.
+_LAW_ROWS, _LAW_COLUMNS = 2000, 200
 
 # A law of distances is kept at so many points, and a pair of them fitted in at most so many steps,
 # which end where the share of widened rows stays.
 _POINTS, _STEPS, _STAYS = 2048, 200, 1e-13
 _MANY = 1e6
+# Times log(n), the nats, or rows, that widened rows must be worth: their share, factor and scale.
+_PRICE = 1.5
 # No density is less than this part of an even one: what rounding leaves of a convolution.
 _LEAST = 1e-12
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Widened:
-    """Which rows are likely widened.
+class LawOfRows:
+    """The law of clean rows, read off some rows and features: of one feature, and of distances.
 
-    Attributes
-    ----------
-    beyond : float
-        The squared distance beyond which rows are.
-    chance : ndarray of shape (n,)
-        How likely each row is.
-    to_one_side : bool
-        Whether they lie to one side of the centre, as a group does.
+    Each feature in units of its own at the first look, whatever those of a search are.
     """
 
-    beyond: float
-    chance: Array
-    to_one_side: bool
+    def __init__(self, noise: Noise) -> None:
+        self._noise = noise
+
+    def __call__(self, weights: Array) -> Law:
+        """Return the law of a typical feature under given weights."""
+        places, times, _ = self._some
+        return self._typical(times * weights[places] / self._noise.sample_weight[places])
+
+    def widened(self, among: NDArray[np.bool_]) -> tuple[float, Array, bool] | None:
+        """Return what `widened_beyond` says of the rows named, and whether they are `to_one_side`.
+
+        None where none are widened.
+        """
+        noise = self._noise
+        assert noise.far is not None
+        # Rows may be too far out and kept all the same, where the bound allows no more.
+        among = among & (noise.kept > 0.0) & (noise.far <= noise.radius_sq)
+        squared, weight, d = noise.far[among], noise.sample_weight[among], noise.samples.n_features
+        if not may_be_widened(squared, weight, d) or not among[self._some[0]].any():
+            return None
+        places, times, rows = self._some
+        some, chance = among[places], np.zeros(among.size)
+        found = widened_beyond(squared, weight, rows[some], times[some], d)
+        if found is None:
+            return None
+        chance[among] = found[1]
+        return found[0], chance, to_one_side(rows, times * chance[places])
+
+    @cached_property
+    def _some(self) -> tuple[Indices, Array, Array]:
+        """Their places, how often each counts, and the rows about the centre."""
+        noise, d = self._noise, self._noise.samples.n_features
+        places, times = spread_places(
+            noise.sample_weight, noise.keys, max(_LAW_ROWS, _LAW_ROWS * _LAW_COLUMNS // d)
+        )
+        some = slice(None, None, -(-d // _LAW_COLUMNS))
+        return places, times, noise.rows_at(places, some) - noise.anchor[some]
+
+    @cached_property
+    def _typical(self) -> TypicalLaw:
+        _, times, rows = self._some
+        return TypicalLaw(rows, times)
 
 
 def to_one_side(rows: Array, chance: Array) -> bool:
@@ -56,13 +93,8 @@ def to_one_side(rows: Array, chance: Array) -> bool:
     return bool(away @ away > 2.0 * (share**2 @ np.square(rows).sum(axis=1)))
 
 
-def price_of_widened(n: float) -> float:
-    """Return the nats, or rows, that widened rows must be worth: their share, factor and scale."""
-    return 1.5 * float(np.log(n))
-
-
 def may_be_widened(squared: Array, weight: Array, n_features: int) -> bool:
-    """Tell by the distances alone whether far more rows are far out than their quartiles foretell.
+    """Tell by the distances alone whether more rows are far out than their quartiles foretell.
 
     So many more than twice as many, somewhere: else a look at the columns is not worth its pass.
     """
@@ -73,7 +105,7 @@ def may_be_widened(squared: Array, weight: Array, n_features: int) -> bool:
     chance = radial_law(squared, weight, n_features, _MANY, 0.0, shrink=False).exceeded(squared)
     order = np.argsort(chance, kind="stable")
     excess = np.cumsum(weight[order]) - 2.0 * n * chance[order]
-    return bool(excess.max() > price_of_widened(n))
+    return bool(excess.max() > _PRICE * np.log(n))
 
 
 def widened_beyond(
@@ -130,7 +162,7 @@ def widened_beyond(
     alone = max(by_columns, by_tails)
     gain = float(seen @ np.log(near + far)) - alone
     more = (odds > 0.5) & (x > scale * mean)
-    if gain < price_of_widened(n) or wide <= scale or share >= 0.5 or not more.any():
+    if gain < _PRICE * np.log(n) or wide <= scale or share >= 0.5 or not more.any():
         return None
     # Below the mean neither law is known to tell a row.
     beyond = step * float(x[np.argmax(more)])
