@@ -42,8 +42,8 @@ class Explanation:
         How far the row lies from the estimated centre in each of these features, in units of the
         feature's noise.
     foretold : ndarray of shape (m, top)
-        What the other features of the row foretell of each of these, in its units; NaN where noise
-        is uncorrelated, or nothing foretells it.
+        What the other features of the row foretell of each of these, in its units, without one that
+        alone is to blame; NaN where noise is uncorrelated, or nothing foretells it.
     scores : ndarray of shape (m,)
         The score of each row.
     labels : ndarray of shape (m,)

@@ -74,15 +74,26 @@ class Cloud:
     def foretold(self, X: NDArray[np.floating]) -> Array:
         r"""Return what the other columns judged foretell of each, in the units of X.
 
-        With :math:`P` the inverse covariance, the mean of column j given the others is
-        :math:`z_j - (P (z - m))_j / P_{jj}`. NaN where there are fewer rows than columns, and the
-        others foretell too well.
+        With :math:`P` the inverse covariance and :math:`g = P (z - m)`, the mean of column j given
+        the others is :math:`z_j - g_j / P_{jj}`. A column s is to blame where it is the only one
+        without which the row is within the limit, :math:`g'P^{-1}g - g_s^2 / P_{ss}`; the others
+        are then foretold without it,
+        :math:`z_j - (P_{ss} g_j - P_{js} g_s) / (P_{jj} P_{ss} - P_{js}^2)`. NaN where there are
+        fewer rows than columns, and the others foretell too well.
         """
         if self.basis is not None:
             return np.full((len(X), self.columns.size), np.nan)
         z, whitener = self.coordinates(X)[0], self.scatter.whitener
-        pulled = self.scatter.white(z) @ whitener.T / np.square(whitener).sum(axis=1)
-        return self.marginals.restore(z - pulled)
+        white, precision = self.scatter.white(z), whitener @ whitener.T
+        own, force = np.diagonal(precision), white @ whitener.T
+        within = np.square(white).sum(axis=1)[:, None] - np.square(force) / own <= self.limit
+        rows, blamed = np.arange(len(z)), within.argmax(axis=1)
+        shared = precision[blamed] * (within.sum(axis=1) == 1)[:, None]
+        # Of itself a column says nothing.
+        shared[rows, blamed] = 0.0
+        its, its_force = own[blamed, None], force[rows, blamed][:, None]
+        left = np.maximum(own * its - np.square(shared), 1e-12 * own * its)
+        return self.marginals.restore(z - (its * force - shared * its_force) / left)
 
     def among(self, columns: Indices, scale: Array) -> Cloud:
         """Return the same cloud of rows `scale` times as large, with columns counted among more."""
