@@ -113,6 +113,10 @@ class Distances:
             from it.
         """
         length = self.score(samples) if inside else self.orthogonal(samples)
+        # A row at no distance lies to no side.
+        weight = np.where(length > 0.0, weight, 0.0)
+        if not weight.any():
+            return 0.0
         length = np.where(weight > 0.0, length, 1.0)
         once = weight / length
         twice = once / length

@@ -71,7 +71,7 @@ class _Solution:
         return above, not _explained(self.found)
 
 
-_Settle = Callable[[Noise, Settings, Found | None], _Solution]
+_Settle = Callable[[Noise, Settings], _Solution]
 
 
 def fit(
@@ -118,11 +118,11 @@ def fit(
         sought = replace(task, n_nonzero=None)
     law = LawOfRows(noise)
 
-    def settle(noise: Noise, settings: Settings, earlier: Found | None = None) -> _Solution:
-        return _settled(noise, sought, settings, callback, law, earlier)
+    def settle(noise: Noise, settings: Settings) -> _Solution:
+        return _settled(noise, sought, settings, callback, law)
 
     solution = (
-        settle(noise, settings, None)
+        settle(noise, settings)
         if task.n_components or settings.bound == 0.0
         else _mean_of(noise, settings, law, settle)
     )
@@ -145,16 +145,12 @@ def _settled(
     settings: Settings,
     callback: Callback | None,
     law: Callable[[Array], Law],
-    earlier: Found | None,
 ) -> _Solution:
-    """Return the solution in units, and with counts of entries, that follow from its weights.
-
-    What was found earlier among more rows stays removed.
-    """
+    """Return the solution in units, and with counts of entries, that follow from its weights."""
     counts = _first_counts(noise, task)
     risen = False
     for left in reversed(range(settings.tuning.attempts)):
-        solution = _Attempt(noise, task, counts, settings, callback, law).solve(earlier)
+        solution = _Attempt(noise, task, counts, settings, callback, law).solve()
         factor = _better_units(solution, settings)
         counted = _better_counts(solution, task, counts, settings)
         if risen and sum(counted) < sum(counts):
@@ -177,34 +173,20 @@ def _mean_of(noise: Noise, settings: Settings, law: LawOfRows, settle: _Settle) 
     everything = np.ones(noise.sample_weight.shape, dtype=np.bool_)
     widened, nearer = law.widened(everything), None
     if widened is not None and not widened[2]:
-        nearer = _without(*widened[:2], noise, settings, settle, None)
+        nearer = _without(*widened[:2], noise, settings, settle)
         if nearer.looks == (1.0, False):
             return nearer
-    solution = settle(noise, settings, None)
+    solution = settle(noise, settings)
     if solution.found.weights.groups:
         widened, nearer = law.widened(solution.found.weights.wrong < 0.5), None
     if widened is None:
         return solution
-    nearer = nearer or _without(*widened[:2], noise, settings, settle, _by_groups_alone(solution))
+    nearer = nearer or _without(*widened[:2], noise, settings, settle)
     return solution if solution.looks < nearer.looks else nearer
 
 
-def _by_groups_alone(solution: _Solution) -> Found | None:
-    """Return what was found with rows weighed by its groups alone; None where it has none."""
-    found, weights = solution.found, solution.found.weights
-    if not weights.groups:
-        return None
-    values = solution.problem.untouched * (1.0 - weights.wrong)
-    return replace(found, weights=replace(weights, values=values / values.sum()))
-
-
 def _without(
-    beyond: float,
-    chance: Array,
-    noise: Noise,
-    settings: Settings,
-    settle: _Settle,
-    earlier: Found | None,
+    beyond: float, chance: Array, noise: Noise, settings: Settings, settle: _Settle
 ) -> _Solution:
     """Return the solution with each row counted by its chance not to be widened."""
     left = settings
@@ -218,7 +200,7 @@ def _without(
         # Of those left so many may be wrong that no more are than the bound allows.
         share = float(fewer.kept.sum() / noise.kept.sum())
         left = replace(settings, contamination=max(1.0 - (1.0 - settings.bound) / share, 0.0))
-    nearer = settle(fewer, left, earlier)
+    nearer = settle(fewer, left)
     problem = replace(nearer.problem, sample_weight=noise.sample_weight)
     found, values = nearer.found, nearer.found.weights.values
     allowed = problem.domain(settings.bound).project(values)
@@ -284,7 +266,7 @@ class _Attempt:
             law,
         )
 
-    def solve(self, earlier: Found | None = None) -> _Solution:
+    def solve(self) -> _Solution:
         """Search at the bound, then at the share that it removed or beside better components."""
         known, problem = self._settings.contamination is not None, self._problem
         bound = self._settings.bound
@@ -292,7 +274,7 @@ class _Attempt:
         current = _beside(problem, components)
         space = workspace_for(current, sum(self._counts))
         if self._reader is None:
-            found = self._search_for_mean(space, earlier)
+            found = self._search_for_mean(space)
         else:
             found = self._search(current, bound, space, groups=known)
             share = bound if known else min(problem.removed(found.weights.values), bound)
@@ -314,22 +296,17 @@ class _Attempt:
         least = problem.least_bound(solution.found.weights.values)
         return replace(solution, bound=problem.in_whole_rows(bound) if known else least)
 
-    def _search_for_mean(self, space: Workspace, earlier: Found | None) -> Found:
-        """Search at the bound, and where that is loose at the share that was removed.
-
-        Or at the share that was removed earlier, from there.
-        """
+    def _search_for_mean(self, space: Workspace) -> Found:
+        """Search at the bound, and where that is loose at the share that was removed."""
         problem, bound = self._problem, self._settings.bound
-        loose, share = earlier, bound
-        if self._settings.contamination is None:
-            if loose is None:
-                loose = self._search(problem, bound, space, groups=False, to_go_on=True)
-                if not loose.weights.moved:
-                    return loose
-            share = min(problem.removed(loose.weights.values), bound)
-        further = earlier is not None
-        found = self._search(problem, share, space, groups=True, earlier=loose, further=further)
-        if found.status is not Status.REACHED and loose is not None and not loose.surveyed:
+        if self._settings.contamination is not None:
+            return self._search(problem, bound, space, groups=True)
+        loose = self._search(problem, bound, space, groups=False, to_go_on=True)
+        if not loose.weights.moved:
+            return loose
+        share = min(problem.removed(loose.weights.values), bound)
+        found = self._search(problem, share, space, groups=True, earlier=loose)
+        if found.status is not Status.REACHED and not loose.surveyed:
             # What the loose one passed over may be why.
             loose = self._search(problem, bound, space, groups=False, earlier=loose, further=True)
             share = min(problem.removed(loose.weights.values), bound)
