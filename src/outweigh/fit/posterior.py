@@ -22,7 +22,7 @@ import numpy as np
 
 from outweigh.fit.columns import weighted_quantile
 from outweigh.fit.law import GAUSSIAN, Law, Learned, masses_at
-from outweigh.fit.mixture import NATS, Group, Groups, fitted, laws_along, one_law
+from outweigh.fit.mixture import NATS, Group, Groups, fitted, fitted_in_features, laws_along, one_law
 from outweigh.optimise.capped_simplex import CappedSimplex
 from outweigh.protocols import Array, Samples
 from outweigh.samples.matrices import as_array
@@ -408,7 +408,7 @@ def _in_features(
     varies = np.ptp(x, axis=0) > 0.0
     used, x = used[varies], x[:, varies]
     wrong = group.judged(projected)[1][1:]
-    found = fitted(x, base, n, law, wrong, free=True, steps=_STEPS_IN_FEATURES)
+    found = fitted_in_features(x, base, n, law, wrong, _STEPS_IN_FEATURES)
     if found is None:
         return None
 
@@ -417,7 +417,7 @@ def _in_features(
         whole[used] = vector
         return whole
 
-    return found[0].lifted(placed), found[0].explained(x, base)
+    return found.lifted(placed), found.explained(x, base)
 
 
 def _frame(y: Array, base: Array) -> tuple[float, float]:
