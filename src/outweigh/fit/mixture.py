@@ -289,9 +289,7 @@ def fitted_in_features(
         direction = shares[1:] @ (means[1:] - means[0])
         direction /= max(float(np.linalg.norm(direction)), _TINY)
         at = means @ direction
-        group = Group(
-            direction, at[0], 1.0, law, at[1:], spreads[1:], shares[1:], True, means[0]
-        )
+        group = Group(direction, at[0], 1.0, law, at[1:], spreads[1:], shares[1:], True, means[0])
         logs, chances = group.judged(x)
         value = float(base @ logs)
         risen = n * (value - reached)
@@ -302,13 +300,15 @@ def fitted_in_features(
     return best
 
 
-def laws_along(y: Array, base: Array, n: float, law: Law, wrong: Array) -> Group | None:
+def laws_along(
+    y: Array, base: Array, n: float, law: Law, wrong: Array, most: float = 1.0
+) -> Group | None:
     """Return the laws along a direction that gain most in likelihood, less their price.
 
     First one law of outliers that spread by one, as clean rows do in units of the noise: a law that
     is free to be wide from the start takes clean rows for its own. From there one that is free; and
     one law more, of the rows that lie farther out than the largest law explains, as long as it
-    gains. None where outliers are not apart, or explain no more than one law for all rows does.
+    gains. None where outliers are not apart, or become more than may be.
 
     Parameters
     ----------
@@ -316,9 +316,11 @@ def laws_along(y: Array, base: Array, n: float, law: Law, wrong: Array) -> Group
         As for `fitted`.
     wrong : ndarray of shape (n,)
         How likely each row is, at first, to be one of the outliers.
+    most : float, default=1.0
+        The share of the rows that may be outliers.
     """
     group: Group | None = None
-    best, start = -np.inf, wrong[None, :]
+    reached, start = -np.inf, wrong[None, :]
     for _ in range(_MOST_LAWS):
         found = [fitted(y, base, n, law, start, free=False)]
         if group is None:
@@ -327,10 +329,12 @@ def laws_along(y: Array, base: Array, n: float, law: Law, wrong: Array) -> Group
             start = tied[None, :]
         found.append(fitted(y, base, n, law, start, free=True))
         worth = [(n * each[1] - each[0].price(n), each[0]) for each in found if each is not None]
-        most, candidate = max(worth, key=lambda each: each[0], default=(-np.inf, None))
-        if candidate is None or most <= best:
+        best, candidate = max(worth, key=lambda each: each[0], default=(-np.inf, None))
+        if candidate is None or best <= reached:
             break
-        group, best = candidate, most
+        if candidate.shares.sum() > most:
+            return None
+        group, reached = candidate, best
         parts = group.judged(y)[1][1:]
         largest = int(np.argmax(group.shares))
         middle, width = group.centres[largest], group.spreads[largest]

@@ -16,10 +16,11 @@ import numpy as np
 from outweigh.fit.beyond import in_features, level_beside
 from outweigh.fit.certificate import FEWEST_ROWS, certified
 from outweigh.fit.columns import largest_of, together_by_ranks
+from outweigh.fit.crowds import groups_in_features
 from outweigh.fit.law import GAUSSIAN, Law
 from outweigh.fit.noise import MAD_ERROR, ROWS_FOR_ORIGIN, Noise, first_look
 from outweigh.fit.own_features import component_of_bulk
-from outweigh.fit.posterior import groups_in_features, groups_spread
+from outweigh.fit.posterior import groups_spread
 from outweigh.fit.problem import Problem, typical_kurtosis
 from outweigh.fit.readers import (
     DenseReader,
