@@ -23,6 +23,7 @@ from outweigh.fit.posterior import (
 )
 from outweigh.optimise.capped_simplex import CappedSimplex
 from outweigh.protocols import Array, Indices, Samples
+from outweigh.samples.dense import values_of
 
 # A law of four numbers costs so many times log(n).
 _LAW_PRICE = 2.0
@@ -57,7 +58,7 @@ def groups_in_features(
         As for `groups_apart`.
     """
     n, d = float(domain.metric.sum()), samples.n_features
-    columns, looked_at = np.ascontiguousarray(samples.project(np.eye(d)).T), 0
+    columns, looked_at = np.ascontiguousarray(values_of(samples).T), 0
     # What may be removed: of more than that, the others may as well be the clean rows.
     most = 1.0 - 1.0 / float(domain.caps.sum())
 

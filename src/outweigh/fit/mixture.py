@@ -25,6 +25,7 @@ from scipy.special import expit
 
 from outweigh.fit.law import GAUSSIAN, LOG_ROOT_2PI, Law, Student
 from outweigh.protocols import Array, Samples
+from outweigh.samples.dense import values_of
 
 # Fewer rows have no law of their own.
 _FEWEST = 3.0
@@ -77,7 +78,7 @@ class Group:
         if self.origin is None:
             return samples.project(self.direction)
         used = np.flatnonzero(self.direction)
-        return samples.columns(used).project(np.eye(used.size))
+        return values_of(samples.columns(used))
 
     def wrong(self, seen: Array) -> Array:
         """Return how likely each row is to be one of the outliers."""

@@ -33,6 +33,7 @@ from outweigh.fit.mixture import (
 )
 from outweigh.optimise.capped_simplex import CappedSimplex
 from outweigh.protocols import Array, Samples
+from outweigh.samples.dense import values_of
 from outweigh.samples.matrices import as_array
 
 # Directions taken again, each after so many steps along the last.
@@ -360,7 +361,7 @@ def _in_features(
     used = np.flatnonzero(group.direction)
     if used.size > _MOST_FEATURES:
         return None
-    x = samples.columns(used).project(np.eye(used.size))
+    x = values_of(samples.columns(used))
     # A feature of one value moves nothing.
     varies = np.ptp(x, axis=0) > 0.0
     used, x = used[varies], x[:, varies]
