@@ -68,6 +68,7 @@ def searching(
     max_iter: int = 300,
     share: float = EPS,
     groups: bool = False,
+    start: Weights | None = None,
     callback: Callable[[Iterate], bool | None] | None = None,
 ) -> Search:
     domain = problem.domain(share)
@@ -80,6 +81,7 @@ def searching(
         update,
         max_iter,
         group_domain=domain if groups else None,
+        start=start,
         sparse=not isinstance(space, Basis),
         callback=callback,
     )
@@ -297,7 +299,7 @@ def test_a_further_search_only_removes_more() -> None:
     problem = sparse(DenseSamples(rows(shift=1.5)))
     first = searching(problem, Columns(problem, 9), groups=True).run()
     assert first.weights.groups
-    again = searching(problem, Columns(problem, 9), groups=True).run(first, further=True)
+    again = searching(problem, Columns(problem, 9), groups=True, start=first.weights).run()
     # Nothing is left to do: the first survey finds the rows clean, with the weights as they were.
     assert (len(again.trace), again.status) == (1, Status.REACHED)
     np.testing.assert_array_equal(again.weights.values, first.weights.values)
@@ -311,7 +313,7 @@ def test_a_further_search_keeps_the_groups_found_before() -> None:
     first = searching(problem, Columns(problem, 9), groups=True).run()
     assert not problem.is_clean(first.value, first.weights.values)
     space = Columns(problem, 9)
-    again = searching(problem, space, groups=True, share=0.2).run(first, further=True)
+    again = searching(problem, space, groups=True, share=0.2, start=first.weights).run()
     assert again.weights.groups[: len(first.weights.groups)] == first.weights.groups
     assert np.all(again.weights.wrong >= first.weights.wrong - 1e-12)
 
@@ -399,16 +401,16 @@ def test_a_search_to_go_on_from_leaves_the_last_survey_to_the_next(seed: int) ->
     problem = sparse(DenseSamples(rows(seed)))
     whole = searching(problem, Columns(problem, 3 * K), share=0.35).run()
     space = Columns(problem, 3 * K)
-    begun = searching(problem, space, share=0.35).run(to_go_on=True)
-    assert whole.surveyed
-    assert not begun.surveyed
+    begun = searching(problem, space, share=0.35).loosely()
+    assert whole.status is Status.REACHED
+    assert begun.status is None
     assert len(begun.trace) < len(whole.trace)
-    assert searching(problem, space, share=0.35).run(begun, further=True).status is Status.REACHED
+    ended = searching(problem, space, share=0.35, start=begun.weights).run()
+    assert ended.status is Status.REACHED
 
 
 def test_rows_that_are_clean_are_surveyed_whoever_goes_on() -> None:
     problem = sparse(DenseSamples(rows(shift=0.0)))
-    found = searching(problem, Columns(problem, 3 * K)).run(to_go_on=True)
-    assert found.surveyed
+    found = searching(problem, Columns(problem, 3 * K)).loosely()
     assert found.status is Status.REACHED
     assert not found.weights.moved

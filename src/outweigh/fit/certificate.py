@@ -333,7 +333,7 @@ def certified(
         theorem_stationarity=theorem_stationarity(problem.n_effective(weights), bound),
         removed=problem.removed(weights),
         contamination_bound=bound,
-        status=found.status,
+        status=found.status or Status.EXHAUSTED,
         n_effective=problem.n_effective(weights),
         noise=noise,
         expected=expected,

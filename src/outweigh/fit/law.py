@@ -32,7 +32,7 @@ _LEVELS = 400
 _ROUNDING = 1e-7
 # Features of a direction beyond these add a Gaussian: each has less than 1/30 of the variance.
 _LARGEST = 30
-_LOG_ROOT_2PI = 0.5 * math.log(2.0 * math.pi)
+LOG_ROOT_2PI = 0.5 * math.log(2.0 * math.pi)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class Student:
         nu, squares = self.freedom, z * z
         if math.isinf(nu):
             squares *= -0.5
-            squares -= _LOG_ROOT_2PI
+            squares -= LOG_ROOT_2PI
             return squares
         constant = gammaln((nu + 1.0) / 2.0) - gammaln(nu / 2.0) - 0.5 * np.log(nu * np.pi)
         return np.asarray(constant - (nu + 1.0) / 2.0 * np.log1p(squares / nu))

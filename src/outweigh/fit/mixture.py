@@ -15,6 +15,7 @@ one. Else each of its features says more, and a law is the product over them,
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -22,8 +23,9 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.special import expit
 
-from outweigh.fit.law import GAUSSIAN, Law, Student
+from outweigh.fit.law import GAUSSIAN, LOG_ROOT_2PI, Law, Student
 from outweigh.protocols import Array, Samples
+from outweigh.samples.dense import values_of
 
 # Fewer rows have no law of their own.
 _FEWEST = 3.0
@@ -76,7 +78,7 @@ class Group:
         if self.origin is None:
             return samples.project(self.direction)
         used = np.flatnonzero(self.direction)
-        return samples.columns(used).project(np.eye(used.size))
+        return values_of(samples.columns(used))
 
     def wrong(self, seen: Array) -> Array:
         """Return how likely each row is to be one of the outliers."""
@@ -127,50 +129,30 @@ class Group:
 
     def _logs(self, seen: Array) -> Array:
         """Return the log of the density of each law times its share, shape (1 + m, n)."""
-        return _log_densities(
-            seen,
-            self.law,
-            self.law if self.alike else GAUSSIAN,
-            np.array([self.centre, *self.centres]),
-            np.array([self.spread, *self.spreads]),
-            np.array([1.0 - self.shares.sum(), *self.shares]),
-            self.direction,
-            self.origin,
-        )
+        others = self.law if self.alike else GAUSSIAN
+        centres = np.array([self.centre, *self.centres])
+        spreads = np.array([self.spread, *self.spreads])
+        shares = np.array([1.0 - self.shares.sum(), *self.shares])
+        if self.origin is None:
+            away = (seen - centres[:, None]) / spreads[:, None]
+            logs = self.law.standard(away)
+            if others is not self.law:
+                logs[1:] = others.standard(away[1:])
+            logs += np.log(shares / spreads)[:, None]
+            return logs
+        # One law after the other: all together would be several times the features in memory.
+        # Where all features are seen, one in which nothing moves is among them.
+        used = (self.direction != 0.0) | (self.direction.size == seen.shape[1])
+        logs = np.empty((shares.size, len(seen)))
+        for j, centre in enumerate(centres):
+            point = self.origin[used] + (centre - self.centre) * self.direction[used]
+            of_row = (others if j else self.law).log_density(seen, point, spreads[j])
+            np.sum(of_row, axis=1, out=logs[j])
+        logs += np.log(shares)[:, None]
+        return logs
 
 
 Groups = tuple[Group, ...]
-
-
-def _log_densities(
-    seen: Array,
-    law: Law,
-    others: Law,
-    centres: Array,
-    spreads: Array,
-    shares: Array,
-    direction: Array,
-    origin: Array | None,
-) -> Array:
-    """Return the log of the density of each law times its share, that of clean rows first."""
-    if origin is None:
-        away = seen - centres[:, None]
-        away /= spreads[:, None]
-        logs = law.standard(away)
-        if others is not law:
-            logs[1:] = others.standard(away[1:])
-        logs += np.log(shares / spreads)[:, None]
-        return logs
-    # One law after the other: all together would be several times the features in memory.
-    # Where all features are seen, one in which nothing moves is among them.
-    used = (direction != 0.0) | (direction.size == seen.shape[1])
-    logs = np.empty((shares.size, len(seen)))
-    for j, centre in enumerate(centres):
-        point = origin[used] + (centre - centres[0]) * direction[used]
-        of_row = (others if j else law).log_density(seen, point, spreads[j])
-        np.sum(of_row, axis=1, out=logs[j])
-    logs += np.log(shares)[:, None]
-    return logs
 
 
 def _judged(logs: Array) -> tuple[Array, Array]:
@@ -193,96 +175,141 @@ def fitted(
     free: bool,
     steps: int = _STEPS,
 ) -> tuple[Group, float] | None:
-    """Fit laws by expectation maximisation; None where one has too few rows or too many.
+    """Fit laws along a direction by expectation maximisation; None where one has too few rows.
+
+    Or where the clean rows are not the majority.
 
     Parameters
     ----------
-    x : ndarray of shape (n,) or (n, k)
-        Rows along a direction, or in each of its features.
+    x : ndarray of shape (n,)
+        Rows along the direction.
     base : ndarray of shape (n,)
         Their weights, of sum one.
     n : float
         The number of rows that these amount to.
     law : Law
-        Of the clean rows, along the direction or of a feature.
+        Of the clean rows.
     wrong : ndarray of shape (m, n)
         How likely each row is, at first, to be of each law of outliers.
     free : bool
-        Whether outliers have spreads of their own; else they are clean rows, of unit noise, moved.
-        Along a direction they are then Gaussian, and the clean rows have any spread, too. In
-        features they are clean rows moved and widened.
+        Whether outliers have spreads of their own, and are Gaussian, and clean rows have any
+        spread, too; else outliers are clean rows, of unit noise, moved.
     steps : int
 
     Returns
     -------
     group : Group
-        Its direction is among these features; along a direction, of no meaning.
+        Its direction is of no meaning.
     value : float
         The mean log likelihood of the rows.
     """
-    middle = base @ x
+    middle = float(base @ x)
     # About their middle, where squares keep their digits.
-    away = (x - middle).reshape(len(x), -1)
-    powers = np.column_stack([np.ones(len(x)), away, np.einsum("ij,ij->i", away, away)])
-    weighted = powers * base[:, None]
-    d = away.shape[1]
-    # Features are in units of the noise.
-    scale = 1.0 if x.ndim > 1 else float(np.sqrt(base @ powers[:, -1]))
-    narrowest = max(_NARROWEST * scale, law.step)
-    freedom = law.freedom if isinstance(law, Student) else np.inf
-    # In features a law may lose its rows, and the others go on without it.
-    alike, fewest = not free or x.ndim > 1, _FEWEST if x.ndim == 1 else 0.0
-    others = law if alike or law == GAUSSIAN else GAUSSIAN
+    away = x - middle
+    powers = np.stack([np.ones(x.size), away, away * away])
+    weighted = (powers * base).T
+    narrowest = max(_NARROWEST * math.sqrt(float(base @ powers[2])), law.step)
+    freedom = law.freedom if isinstance(law, Student) else 0.0
+    others = law if not free or law == GAUSSIAN else GAUSSIAN
     chances = np.concatenate([1.0 - wrong.sum(axis=0, keepdims=True), wrong])
-    spreads, direction, origin = np.ones(len(chances)), np.ones(1), None
-    at, best, reached = None, None, -np.inf
+    laws: list[tuple[float, float, float]] = []
+    best, reached = laws, -np.inf
     for _ in range(steps):
         sums = chances @ weighted
-        shares = np.maximum(sums[:, 0], _TINY, out=sums[:, 0])
-        least = min(listed := shares.tolist())
-        if listed[0] < 0.5 or least * n < fewest:
+        shares = sums[:, 0].tolist()
+        if shares[0] < 0.5 or min(shares) * n < _FEWEST:
             return None
-        if at is not None and np.isfinite(freedom):
+        if laws and 0.0 < freedom < np.inf:
             # What rows count in the most likely centre and spread of Student's t.
-            z = (x - at[0]) / spreads[0]
-            steady = (freedom + 1.0) / (freedom + z * z)
-            sums = np.vstack([(chances[0] * steady) @ weighted, sums[1:]])
-        means = sums[:, 1:-1] / sums[:, :1]
-        if free:
-            squares = sums[:, -1] - sums[:, 0] * np.einsum("ij,ij->i", means, means)
-            spreads = np.maximum(np.sqrt(np.maximum(squares / (d * shares), 0.0)), narrowest)
-            if alike:
-                spreads[0] = 1.0
-            if narrowest == 0.0 and not spreads.all():
-                return None
-        means += middle
-        at = means[:, 0]
-        if x.ndim > 1:
-            origin = means[0]
-            direction = shares[1:] @ (means[1:] - origin)
-            direction /= max(float(np.linalg.norm(direction)), _TINY)
-            at = means @ direction
-        logs = _log_densities(x, law, others, at, spreads, shares, direction, origin)
+            z = (away - laws[0][0]) / laws[0][1]
+            sums[0] = (chances[0] * (freedom + 1.0) / (freedom + z * z)) @ weighted
+        laws = []
+        for share, (total, first, second) in zip(shares, sums.tolist(), strict=True):
+            at = first / total
+            wide = math.sqrt(max((second - first * at) / share, 0.0)) if free else 1.0
+            laws.append((at, max(wide, narrowest) if free else 1.0, share))
+        if free and min(wide for _, wide, _ in laws) == 0.0:
+            return None
+        if freedom == np.inf:
+            # The log of a Gaussian density is quadratic: all of them are one product.
+            steep = [(at, -0.5 / wide**2, math.log(share / wide)) for at, wide, share in laws]
+            lines = [(c + s * at**2 - LOG_ROOT_2PI, -2.0 * s * at, s) for at, s, c in steep]
+            logs = np.array(lines) @ powers
+        else:
+            logs = np.empty(chances.shape)
+            for j, (at, wide, share) in enumerate(laws):
+                logs[j] = (others if j else law).standard((away - at) / wide)
+                logs[j] += math.log(share / wide)
         logs, chances = _judged(logs)
         value = float(base @ logs)
         risen = n * (value - reached)
         if risen > 0.0:
-            best, reached = (direction, at, spreads, shares, origin), value
+            best, reached = laws, value
         if risen <= NATS:
             break
-    assert best is not None
-    direction, at, spreads, shares, origin = best
-    group = Group(direction, at[0], spreads[0], law, at[1:], spreads[1:], shares[1:], alike, origin)
+    centres, spreads, of_all = np.array(best).T
+    centres += middle
+    group = Group(
+        np.ones(1), centres[0], spreads[0], law, centres[1:], spreads[1:], of_all[1:], not free
+    )
     return group, reached
 
 
-def laws_along(y: Array, base: Array, n: float, law: Law, wrong: Array) -> Group | None:
+def fitted_in_features(
+    x: Array, base: Array, n: float, law: Law, wrong: Array, steps: int
+) -> Group | None:
+    """Fit clean rows, and some that were moved and widened, in each of several features.
+
+    A law may lose its rows, and the others go on without it; None where the clean rows are not the
+    majority.
+
+    Parameters
+    ----------
+    x : ndarray of shape (n, k)
+    base, n, wrong, steps
+        As for `fitted`.
+    law : Law
+        Of the clean rows in a feature, in units of the noise.
+    """
+    middle = base @ x
+    away = x - middle
+    powers = np.column_stack([np.ones(len(x)), away, np.einsum("ij,ij->i", away, away)])
+    weighted = powers * base[:, None]
+    narrowest = max(_NARROWEST, law.step)
+    chances = np.concatenate([1.0 - wrong.sum(axis=0, keepdims=True), wrong])
+    best, reached = None, -np.inf
+    for _ in range(steps):
+        sums = chances @ weighted
+        shares = np.maximum(sums[:, 0], _TINY)
+        if shares[0] < 0.5:
+            return None
+        means = sums[:, 1:-1] / shares[:, None]
+        squares = sums[:, -1] / shares - np.einsum("ij,ij->i", means, means)
+        spreads = np.maximum(np.sqrt(np.maximum(squares / x.shape[1], 0.0)), narrowest)
+        means += middle
+        direction = shares[1:] @ (means[1:] - means[0])
+        direction /= max(float(np.linalg.norm(direction)), _TINY)
+        at = means @ direction
+        group = Group(direction, at[0], 1.0, law, at[1:], spreads[1:], shares[1:], True, means[0])
+        logs, chances = group.judged(x)
+        value = float(base @ logs)
+        risen = n * (value - reached)
+        if risen > 0.0:
+            best, reached = group, value
+        if risen <= NATS:
+            break
+    return best
+
+
+def laws_along(
+    y: Array, base: Array, n: float, law: Law, wrong: Array, most: float = 1.0
+) -> Group | None:
     """Return the laws along a direction that gain most in likelihood, less their price.
 
     First one law of outliers that spread by one, as clean rows do in units of the noise: a law that
     is free to be wide from the start takes clean rows for its own. From there one that is free; and
     one law more, of the rows that lie farther out than the largest law explains, as long as it
-    gains. None where outliers are not apart, or explain no more than one law for all rows does.
+    gains. None where outliers are not apart, or become more than may be.
 
     Parameters
     ----------
@@ -290,9 +317,11 @@ def laws_along(y: Array, base: Array, n: float, law: Law, wrong: Array) -> Group
         As for `fitted`.
     wrong : ndarray of shape (n,)
         How likely each row is, at first, to be one of the outliers.
+    most : float, default=1.0
+        The share of the rows that may be outliers.
     """
     group: Group | None = None
-    best, start = -np.inf, wrong[None, :]
+    reached, start = -np.inf, wrong[None, :]
     for _ in range(_MOST_LAWS):
         found = [fitted(y, base, n, law, start, free=False)]
         if group is None:
@@ -301,10 +330,12 @@ def laws_along(y: Array, base: Array, n: float, law: Law, wrong: Array) -> Group
             start = tied[None, :]
         found.append(fitted(y, base, n, law, start, free=True))
         worth = [(n * each[1] - each[0].price(n), each[0]) for each in found if each is not None]
-        most, candidate = max(worth, key=lambda each: each[0], default=(-np.inf, None))
-        if candidate is None or most <= best:
+        best, candidate = max(worth, key=lambda each: each[0], default=(-np.inf, None))
+        if candidate is None or best <= reached:
             break
-        group, best = candidate, most
+        if candidate.shares.sum() > most:
+            return None
+        group, reached = candidate, best
         parts = group.judged(y)[1][1:]
         largest = int(np.argmax(group.shares))
         middle, width = group.centres[largest], group.spreads[largest]

@@ -21,17 +21,25 @@ from dataclasses import replace
 import numpy as np
 
 from outweigh.fit.columns import weighted_quantile
-from outweigh.fit.law import GAUSSIAN, Law, Learned, masses_at
-from outweigh.fit.mixture import NATS, Group, Groups, fitted, laws_along, one_law
+from outweigh.fit.law import Law, Learned, masses_at
+from outweigh.fit.mixture import (
+    NATS,
+    Group,
+    Groups,
+    fitted,
+    fitted_in_features,
+    laws_along,
+    one_law,
+)
 from outweigh.optimise.capped_simplex import CappedSimplex
 from outweigh.protocols import Array, Samples
+from outweigh.samples.dense import values_of
 from outweigh.samples.matrices import as_array
 
 # Directions taken again, each after so many steps along the last.
 _TURNS = 8
-_BINS, _BINS_IN_QUARTILES = 1024, 50
-# A law of four numbers costs so many times log(n).
-_LAW_PRICE = 2.0
+BINS, BINS_IN_QUARTILES = 1024, 50
+"""Points of a grid along a direction, and how many of them are between quartiles."""
 # Rows are told in at most so many features, which are held for all of them.
 _MOST_FEATURES, _STEPS_IN_FEATURES = 100, 25
 _TINY = 1e-12
@@ -94,60 +102,10 @@ def groups_apart(
         group, gained = found
         # The direction of the first is one of more variance than noise has, by the survey before.
         first = bool(np.all(clean == 1.0))
-        dear = gained <= _direction_price(lift(group.direction), n)
+        dear = gained <= direction_price(lift(group.direction), n)
         return None if dear and not first else (group, group.seen(samples))
 
-    return _weighed(find, domain, start, weights, most)
-
-
-def groups_in_features(
-    samples: Samples,
-    domain: CappedSimplex,
-    weights: Array,
-    lift: Callable[[Array], Array],
-    law: Law = GAUSSIAN,
-) -> Weighed:
-    """Find rows that lie together in single features, and weigh rows by them.
-
-    Few rows at one place add less to second moments than noise does. But the density shows them:
-    where more rows lie in an interval than the law of clean rows has there, a group begins.
-
-    Parameters
-    ----------
-    samples : Samples
-        In units of the noise: the features to look at.
-    domain, lift
-        As for `groups_apart`.
-    weights : ndarray of shape (n,)
-        Before the look.
-    law : Law
-        Of clean rows in a feature.
-
-    Returns
-    -------
-    weights, groups, wrong
-        As for `groups_apart`.
-    """
-    n, d = float(domain.metric.sum()), samples.n_features
-    looked_at = enumerate(samples.project(np.eye(d)).T)
-    # What may be removed: of more than that, the others may as well be the clean rows.
-    most = 1.0 - 1.0 / float(domain.caps.sum())
-
-    def find(clean: Array) -> tuple[Group, Array] | None:
-        base = weights * clean / float(weights @ clean)
-        for feature, y in looked_at:
-            values, counts, _ = _binned(y, base, clean, _frame(y, base))
-            direction = np.eye(1, d, feature)[0]
-            price = _direction_price(lift(direction), n)
-            guesses = _crowded(values, counts, n, law)
-            found = [laws_along(values, counts, n, law, guess) for guess in guesses]
-            groups = [group for group in found if group is not None and group.shares.sum() <= most]
-            gained = [_gained(group, values, counts, n) for group in groups]
-            if max(gained, default=0.0) > price:
-                return replace(groups[int(np.argmax(gained))], direction=direction), y
-        return None
-
-    return _weighed(find, domain, weights, weights, d)
+    return weighed(find, domain, start, weights, most)
 
 
 def groups_spread(
@@ -208,7 +166,7 @@ def groups_spread(
         basis = np.column_stack([basis, direction])
         y, base = samples.project(direction), start * clean
         base = base / base.sum()
-        values, counts, likely = _binned(y, base, lost, _frame(y, base))
+        values, counts, likely = binned(y, base, lost, _frame(y, base))
         found = fitted(values, counts, n, law_along(direction), likely[None, :], free=True)
         if found is None:
             return None
@@ -217,13 +175,13 @@ def groups_spread(
         if np.hypot(group.spreads, group.centres - group.centre) <= group.spread:
             return None
         # The first pays for no direction, as above.
-        price = 0.0 if np.all(clean == 1.0) else _direction_price(direction, n)
-        return (group, y) if _gained(group, values, counts, n) > price else None
+        price = 0.0 if np.all(clean == 1.0) else direction_price(direction, n)
+        return (group, y) if nats_gained(group, values, counts, n) > price else None
 
-    return _weighed(find, domain, start, weights, most)
+    return weighed(find, domain, start, weights, most)
 
 
-def _weighed(find: Find, domain: CappedSimplex, start: Array, weights: Array, most: int) -> Weighed:
+def weighed(find: Find, domain: CappedSimplex, start: Array, weights: Array, most: int) -> Weighed:
     """Weigh rows by one group after the other, as long as there are any; else as given."""
     groups: Groups = ()
     clean = np.ones(weights.size)
@@ -243,13 +201,13 @@ def _removed(start: Array, weights: Array) -> Array:
     return np.where(removed > 1e-9 * start.max(), removed, 0.0)
 
 
-def _gained(group: Group, y: Array, base: Array, n: float) -> float:
+def nats_gained(group: Group, y: Array, base: Array, n: float) -> float:
     """Return the nats by which laws explain rows better than one law does, less their price."""
     alone = one_law(y, base, group.law)
     return n * (float(base @ group.judged(y)[0]) - alone) - group.price(n)
 
 
-def _direction_price(direction: Array, n: float) -> float:
+def direction_price(direction: Array, n: float) -> float:
     """Return what a direction must gain that only the rows themselves point at."""
     m = np.count_nonzero(direction)
     return float(m * (1.0 + 0.5 * np.log(max(n / m, 1.0))))
@@ -306,7 +264,7 @@ def _group(
 
     def worth(explained: float, direction: Array) -> float:
         # A direction of many features explains noise too.
-        return explained - _direction_price(lift(direction), n) / n
+        return explained - direction_price(lift(direction), n) / n
 
     trails = [trail for trail in trails if trail.direction.size]
     trails.sort(key=lambda trail: worth(trail.explained, trail.direction), reverse=True)
@@ -315,7 +273,7 @@ def _group(
         group = laws_along(trail.values, trail.counts, n, trail.law, trail.likely)
         if group is None:
             continue
-        gained = _gained(group, trail.values, trail.counts, n)
+        gained = nats_gained(group, trail.values, trail.counts, n)
         if gained <= 0.0:
             continue
         group = replace(group, direction=trail.direction)
@@ -377,7 +335,7 @@ class _Trail:
                 # Along one feature, rows that differ in others are in the middle.
                 middle = float((base * wrong) @ y) / float(base @ wrong)
                 wrong = np.where(y > middle, wrong, 0.0)
-        values, counts, likely = _binned(y, base, wrong, self._frame)
+        values, counts, likely = binned(y, base, wrong, self._frame)
         found = fitted(values, counts, n, law, likely[None, :], free=False, steps=_TURNS)
         if found is None:
             return False
@@ -403,12 +361,12 @@ def _in_features(
     used = np.flatnonzero(group.direction)
     if used.size > _MOST_FEATURES:
         return None
-    x = samples.columns(used).project(np.eye(used.size))
+    x = values_of(samples.columns(used))
     # A feature of one value moves nothing.
     varies = np.ptp(x, axis=0) > 0.0
     used, x = used[varies], x[:, varies]
     wrong = group.judged(projected)[1][1:]
-    found = fitted(x, base, n, law, wrong, free=True, steps=_STEPS_IN_FEATURES)
+    found = fitted_in_features(x, base, n, law, wrong, _STEPS_IN_FEATURES)
     if found is None:
         return None
 
@@ -417,7 +375,7 @@ def _in_features(
         whole[used] = vector
         return whole
 
-    return found[0].lifted(placed), found[0].explained(x, base)
+    return found.lifted(placed), found.explained(x, base)
 
 
 def _frame(y: Array, base: Array) -> tuple[float, float]:
@@ -425,10 +383,10 @@ def _frame(y: Array, base: Array) -> tuple[float, float]:
     low, middle, high = weighted_quantile(y, base, [0.25, 0.5, 0.75])
     # Where more than half of the rows agree, the deviation of all stands in for their quartiles.
     width = float(high - low) or float(np.sqrt(base @ (y - middle) ** 2)) or 1.0
-    return float(middle), width / _BINS_IN_QUARTILES
+    return float(middle), width / BINS_IN_QUARTILES
 
 
-def _binned(
+def binned(
     y: Array, base: Array, wrong: Array, frame: tuple[float, float]
 ) -> tuple[Array, Array, Array]:
     """Return a grid along a direction, the weight at each point, and how much of it is wrong.
@@ -436,49 +394,8 @@ def _binned(
     A law takes no notice of it, and the work no longer grows with the rows.
     """
     middle, step = frame
-    grid = middle + step * (np.arange(_BINS, dtype=np.float64) - (_BINS - 1) / 2.0)
+    grid = middle + step * (np.arange(BINS, dtype=np.float64) - (BINS - 1) / 2.0)
     places = (y - grid[0]) / step
-    weight, of_wrong = (masses_at(places, mass, _BINS) for mass in (base, base * wrong))
+    weight, of_wrong = (masses_at(places, mass, BINS) for mass in (base, base * wrong))
     filled = weight > 0.0
     return grid[filled], weight[filled], of_wrong[filled] / weight[filled]
-
-
-def _evidence(below: Array, expected: Array, width: int, n: float) -> Array:
-    r"""Return nats of evidence that too many rows are in each interval of so many bins.
-
-    With the share o of the rows in an interval and e that a law has there,
-    :math:`n (o \log(o/e) - o + e)`, where o exceeds e. Shares up to each bin are given.
-    """
-    o, e = (np.maximum(of[..., width:] - of[..., :-width], _TINY) for of in (below, expected))
-    return np.where(o > e, n * (o * np.log(o / e) - o + e), 0.0)
-
-
-def _crowded(y: Array, base: Array, n: float, law: Law) -> list[Array]:
-    """Return how likely rows are to be too many, where there is evidence of that: several guesses.
-
-    On either side of the mean those in the interval in which it is most evident, and all from there
-    outwards: a group may be narrower than clean rows, or moved and as wide. None of a side where
-    the evidence against one law is below the price of another.
-    """
-    mean = float(base @ y)
-    deviation = float(np.sqrt(base @ (y - mean) ** 2))
-    if deviation == 0.0:
-        return []
-    below = np.concatenate([[0.0], np.cumsum(base)])
-    middles = (y[1:] + y[:-1]) / 2.0
-    expected = np.concatenate([[0.0], law.below((middles - mean) / deviation), [1.0]])
-    middle = int(np.clip(np.searchsorted(y, mean), 1, y.size - 1))
-    guesses = []
-    for first, last in ((0, middle), (middle, y.size)):
-        o, e = below[first : last + 1], expected[first : last + 1]
-        widths = [1 << power for power in range((last - first).bit_length())]
-        looks = [(_evidence(o, e, width, n), width) for width in widths]
-        evidence, width = max(looks, key=lambda look: float(look[0].max()))
-        if evidence.max() <= _LAW_PRICE * np.log(n):
-            continue
-        begin = first + int(np.argmax(evidence))
-        end = begin + width
-        for start, stop in ((begin, end), (begin, last) if first else (0, end)):
-            more = 1.0 - (expected[stop] - expected[start]) / (below[stop] - below[start])
-            guesses.append(np.where((y >= y[start]) & (y <= y[stop - 1]), max(more, 0.0), 0.0))
-    return guesses

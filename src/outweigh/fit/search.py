@@ -9,7 +9,7 @@ says what clean is.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cache
 
@@ -25,6 +25,8 @@ from outweigh.optimise.capped_simplex import CappedSimplex
 from outweigh.optimise.descent import Callback, Iterate, Result, descend
 from outweigh.protocols import Array, Status, StepRule, Survey, Update
 
+# Of two that score alike but for rounding the earlier is kept.
+_NOT_ROUNDING = 1.0 - 1e-6
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Weights:
@@ -74,17 +76,16 @@ class Found:
     """What a search ends with.
 
     ``value`` is the objective over all features at the weights and ``form`` attains it, both by the
-    last survey there, or before where they are not ``surveyed``. ``support_level`` is the spectral
-    norm on the features of a sparse answer, over the level of clean rows there; 0 where nobody
-    looked.
+    last survey. The status is None where the weights come of a descent after it.
+    ``support_level`` is the spectral norm on the features of a sparse answer, over the level of
+    clean rows there; 0 where nobody looked.
     """
 
     weights: Weights
     value: float
     form: Form
-    status: Status
+    status: Status | None
     trace: tuple[Iterate, ...]
-    surveyed: bool = True
     support_level: float = 0.0
 
 
@@ -107,6 +108,8 @@ class Search:
     group_domain : CappedSimplex, optional
         The weights that rows may be given by the groups they are in; without it no groups are
         looked for.
+    start : Weights, optional
+        What was found before, and stays: only more is removed. By default nothing was.
     sparse : bool
         Whether a group differs in few features.
     callback : callable, optional
@@ -123,6 +126,7 @@ class Search:
         max_iter: int,
         *,
         group_domain: CappedSimplex | None = None,
+        start: Weights | None = None,
         sparse: bool = False,
         callback: Callback | None = None,
     ) -> None:
@@ -137,36 +141,46 @@ class Search:
         self._callback = callback
         self._trace: list[Iterate] = []
         self._last: Result | None = None
-        self._first = Weights.untouched(domain.reference(), problem.objective.n_features)
+        self._first = (
+            Weights.untouched(domain.reference(), problem.objective.n_features)
+            if start is None
+            else replace(start, values=domain.project(start.values))
+        )
 
-    def run(
-        self, earlier: Found | None = None, *, further: bool = False, to_go_on: bool = False
-    ) -> Found:
+    def run(self, loose: Found | None = None) -> Found:
         """Search for clean weights.
 
         Parameters
         ----------
-        earlier : Found, optional
+        loose : Found, optional
             By a search over a larger set of weights, which has left its evidence in the workspace:
             a descent then comes before the first survey.
-        further : bool, default=False
-            Whether what was found earlier stays as it is, and only more is removed.
-        to_go_on : bool, default=False
-            Whether another search goes on from here, whose survey will do for both: this one ends
-            without where a descent has reached the level of its workspace.
         """
-        descended = weights = self._first
-        if earlier is not None and further:
-            values = self._domain.project(earlier.weights.values)
-            self._first = descended = weights = replace(earlier.weights, values=values)
-        elif earlier is not None:
+        descended = self._first
+        if loose is not None:
             if self._workspace.continues:
-                values = self._domain.project(earlier.weights.values)
-                descended = replace(earlier.weights, values=values, groups=())
+                values = self._domain.project(loose.weights.values)
+                descended = replace(loose.weights, values=values, groups=())
             descended = self._descend(descended)
-            weights = self._weigh(descended)
+        *_, found = self._rounds(descended)
+        return found
+
+    def loosely(self) -> Found:
+        """Search for weights that another search sets out from, whose survey will do for both.
+
+        This one ends where a descent has reached the level of its workspace.
+        """
+        for found in self._rounds(self._first):
+            level = self._level(found.weights.values).median if self._last else np.inf
+            if found.status is None and self._last and self._last.value <= level:
+                break
+        return found
+
+    def _rounds(self, descended: Weights) -> Iterator[Found]:
+        """Yield what there is after each descent, and at last what the search ends with."""
         best: Found | None = None
         status: Status | None = None
+        weights = self._weigh(descended)
         for _ in range(self._problem.tuning.max_rounds):
             survey = self._survey(weights)
             if weights is not descended and not self._problem.is_clean(
@@ -177,24 +191,21 @@ class Search:
                 values = (self._group_domain or self._domain).project(least / least.sum())
                 both = replace(descended, values=values, groups=weights.groups, wrong=weights.wrong)
                 again = self._survey(both)
-                if again.value < survey.value:
+                if again.value < _NOT_ROUNDING * survey.value:
                     survey, weights = again, both
-            found = Found(weights, survey.value, survey.form, Status.EXHAUSTED, ())
+            found = Found(weights, survey.value, survey.form, None, ())
             status = self._ended(survey, weights)
-            # Where two score alike but for rounding, the earlier is kept.
-            if best is None or status is Status.REACHED or found.value < (1 - 1e-6) * best.value:
+            less = best is None or found.value < _NOT_ROUNDING * best.value
+            if less or status is Status.REACHED:
                 best = found
             if status is not None:
                 break
             self._workspace.widen(weights.values)
             descended = self._descend(descended)
             weights = self._weigh(descended)
-            assert self._last is not None
-            if to_go_on and self._last.value <= self._level(weights.values).median:
-                best, status = replace(best, weights=weights, surveyed=False), Status.REACHED
-                break
+            yield replace(best, weights=weights, trace=tuple(self._trace))
         assert best is not None
-        return replace(best, status=status or Status.EXHAUSTED, trace=tuple(self._trace))
+        yield replace(best, status=status or Status.EXHAUSTED, trace=tuple(self._trace))
 
     def _ended(self, survey: Survey, weights: Weights) -> Status | None:
         """Return how the search ends with this survey, or None if another round should begin."""
@@ -238,9 +249,10 @@ class Search:
 
     def _weigh(self, descended: Weights) -> Weights:
         """Return weights by the groups of outliers that a descent has revealed."""
-        if self._group_domain is None or not descended.moved or not self._problem.tuning.groups:
+        most = self._problem.tuning.groups
+        # What was found before has been weighed.
+        if self._group_domain is None or self._last is None or not (most and descended.moved):
             return descended
-        assert self._last is not None
         space, problem = self._workspace, self._problem
         values, groups, wrong = groups_apart(
             space.objective.samples,
@@ -251,7 +263,7 @@ class Search:
             cache(lambda: problem.law(descended.values)),
             sparse=self._sparse,
             features=space.part.basis is None,
-            most=problem.tuning.groups,
+            most=most,
         )
         if not groups:
             return descended

@@ -10,6 +10,7 @@ however heavy-tailed the columns are. Widened rows are of the same law, times a 
 from __future__ import annotations
 
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +33,24 @@ _PRICE = 1.5
 _LEAST = 1e-12
 
 
+class Widened(NamedTuple):
+    """Rows that are likely widened.
+
+    Attributes
+    ----------
+    beyond : float
+        The squared distance beyond which they are.
+    chance : ndarray of shape (n,)
+        That of each row to be one.
+    to_one_side : bool
+        Whether they lie to one side, as a group does.
+    """
+
+    beyond: float
+    chance: Array
+    to_one_side: bool
+
+
 class LawOfRows:
     """The law of clean rows, read off some rows and features: of one feature, and of distances.
 
@@ -46,11 +65,8 @@ class LawOfRows:
         places, times, _ = self._some
         return self._typical(times * weights[places] / self._noise.sample_weight[places])
 
-    def widened(self, among: NDArray[np.bool_]) -> tuple[float, Array, bool] | None:
-        """Return what `widened_beyond` says of the rows named, and whether they are `to_one_side`.
-
-        None where none are widened.
-        """
+    def widened(self, among: NDArray[np.bool_]) -> Widened | None:
+        """Return which of the rows named are widened; None where none are."""
         noise = self._noise
         assert noise.far is not None
         # Rows may be too far out and kept all the same, where the bound allows no more.
@@ -64,7 +80,7 @@ class LawOfRows:
         if found is None:
             return None
         chance[among] = found[1]
-        return found[0], chance, to_one_side(rows, times * chance[places])
+        return Widened(found[0], chance, to_one_side(rows, times * chance[places]))
 
     @cached_property
     def _some(self) -> tuple[Indices, Array, Array]:

@@ -318,6 +318,13 @@ def median_kurtosis(second: Array, fourth: Array) -> float:
     return float(np.median(fourth[varying] / square[varying])) if varying.any() else 3.0
 
 
+def values_of(samples: Samples) -> Array:
+    """Return samples of few columns as an array, which is not to be written to."""
+    if isinstance(samples, DenseSamples):
+        return samples.array
+    return samples.project(np.eye(samples.n_features))
+
+
 def in_memory(samples: Samples) -> DenseSamples:
     """Return samples of few rows and many columns in memory, or say that they do not fit."""
     held = samples.at_hand()
