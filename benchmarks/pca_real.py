@@ -55,7 +55,7 @@ def scores(X: np.ndarray, eps: float) -> Iterator[tuple[str, np.ndarray]]:
     yield "RobustPCA", RobustPCA(N_COMPONENTS, contamination=eps).fit(X).score_samples(X)
     basis = PCA(N_COMPONENTS).fit(X).components_.T
     rows = DenseSamples(X - X.mean(axis=0))
-    ordinary = distances_for(rows, np.full(len(X), 1.0 / len(X)), basis, True)
+    ordinary = distances_for(rows, np.full(len(X), 1.0 / len(X)), basis, np.zeros(X.shape[1]))
     yield "PCA + distances", -ordinary.combined(rows)
     varying = X[:, np.ptp(X, axis=0) > 0]
     envelope = EllipticEnvelope(contamination=eps, random_state=0).fit(varying)

@@ -67,6 +67,10 @@ class MomentObjective:
         matrix = self.samples.moment(weights, centred=self.centred, reference=self.reference)
         return matrix if self.removed is None else Deflated.of(matrix, self.removed)
 
+    def centre(self, weights: Array) -> Array:
+        """Return what the second moments are about: the weighted mean, or zero."""
+        return self.samples.mean(weights) if self.centred else np.zeros(self.n_features)
+
     def evaluate(self, weights: Array) -> Evaluation:
         """Return value, subgradient and the form behind it at `weights`."""
         found = self.maximum(self.moment(weights))

@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from outweigh import RobustPCA
-from outweigh.fit.held_out import beyond_limits, folds_of, leading_directions
+from outweigh.fit.held_out import (
+    beyond_limits,
+    fitted_distances,
+    folds_of,
+    leading_directions,
+)
+from outweigh.norms import KyFan
+from outweigh.objectives import MomentObjective
 from outweigh.samples import DenseSamples
+
+
+def about_mean(X: np.ndarray) -> MomentObjective:
+    return MomentObjective(DenseSamples(X), KyFan(1), True, 0.0)
 
 
 def keys(X: np.ndarray) -> np.ndarray:
@@ -22,9 +35,8 @@ def test_rows_left_out_of_the_fit_seem_no_farther_out_than_the_others(shape) -> 
         X = np.random.default_rng(seed).standard_normal(shape)
         ones = np.ones(n)
         weights = np.where(np.arange(n) < n // 5, 0.0, 1.0)
-        limits = beyond_limits(
-            DenseSamples(X), weights / weights.sum(), ones, folds_of(keys(X)), 4, True
-        )
+        weights /= weights.sum()
+        limits = beyond_limits(about_mean(X), weights, ones, folds_of(keys(X)), 4, price=np.log(n))
         flagged.append((limits.combined(DenseSamples(X)) > 1.0)[: n // 5].mean())
     # They are a fifth of the rows, so that in truth none is wrong.
     assert np.mean(flagged) <= 0.05
@@ -44,12 +56,12 @@ def test_of_directions_of_equal_variance_rounding_does_not_choose() -> None:
     rng = np.random.default_rng(0)
     turned = np.linalg.qr(rng.standard_normal((6, 6)))[0]
     for samples, axes in ((X, np.eye(6)), (X @ turned, turned.T)):
-        values, here = leading_directions(DenseSamples(samples), weights, True)
+        values, here = leading_directions(about_mean(samples), weights)
         np.testing.assert_allclose(values, [2 / 3, 2 / 3, 1 / 6, 1 / 6, 1 / 6, 0.0], atol=1e-12)
         np.testing.assert_allclose(np.abs(here[:, 5]), np.abs(axes[:, 5]), atol=1e-9)
         # Moments of the same rows, summed about another origin and in another order.
-        moved = DenseSamples((samples + rng.standard_normal(6))[rng.permutation(12)])
-        there = leading_directions(moved, weights, True)[1]
+        moved = (samples + rng.standard_normal(6))[rng.permutation(12)]
+        there = leading_directions(about_mean(moved), weights)[1]
         np.testing.assert_allclose(there, here, atol=1e-9)
 
 
@@ -65,7 +77,7 @@ def test_rows_in_a_subspace_are_told_from_those_beside_it() -> None:
     X[:, :3] = rng.standard_normal((60, 3))
     X[:6, 5] += 1e-3
     weights = np.where(np.arange(60) < 6, 0.0, 1.0 / 54)
-    limits = beyond_limits(DenseSamples(X), weights, np.ones(60), folds_of(keys(X)), 3, True)
+    limits = beyond_limits(about_mean(X), weights, np.ones(60), folds_of(keys(X)), 3)
     np.testing.assert_array_equal(limits.combined(DenseSamples(X)) > 1.0, weights == 0.0)
 
 
@@ -77,3 +89,9 @@ def test_of_small_clean_tables_one_row_is_flagged_in_twenty_tables_as_the_limits
     # Twice as many: those beyond in the first of two looks had no part in the second fit.
     assert np.mean(flagged) <= 2.0 * 0.05
     assert max(flagged) <= 1
+
+
+def test_about_zero_distances_are_from_zero() -> None:
+    X = 5.0 + np.random.default_rng(0).standard_normal((50, 4))
+    about_zero = replace(about_mean(X), centred=False)
+    assert not fitted_distances(about_zero, np.full(50, 0.02), 2).centre.any()

@@ -58,7 +58,7 @@ def test_the_rows_beyond_the_limits_are_the_outliers(n_wrong: int) -> None:
     problem = coloured(n_wrong)
     weights, _ = least_volume(problem, np.eye(6), 0.4)
     folds = folds_of(problem.samples.project(np.ones((6, 1)))[:, 0])
-    limits = beyond_limits(problem.samples, weights, np.ones(N), folds, 6, True)
+    limits = beyond_limits(problem.objective, weights, np.ones(N), folds, 6)
     flagged = limits.combined(problem.samples) > 1.0
     assert flagged[:n_wrong].all()
     # Of those flagged one in a hundred is expected to be clean, and one more in a table; from too
@@ -79,7 +79,9 @@ def test_concentration_steps_never_raise_the_volume() -> None:
     rows = np.random.default_rng(0).standard_normal((60, 3))
     domain = CappedSimplex.from_contamination(60, 0.25)
     start = domain.reference()
-    volumes = [concentrated(rows, domain, start, True, steps)[1] for steps in range(1, 6)]
+    volumes = [
+        concentrated(rows, domain, start, lambda w: w @ rows, steps)[1] for steps in range(1, 6)
+    ]
     assert np.all(np.diff(volumes) <= 1e-9)
 
 
@@ -133,3 +135,27 @@ def test_another_digit_is_told_though_its_distances_could_be_a_tail() -> None:
     flagged = RobustPCA(5).fit_predict(X) == -1
     assert flagged[-16:].mean() >= 0.9
     assert flagged[:-16].mean() <= 0.1
+
+
+@pytest.mark.parametrize("contamination", ["auto", 0.1])
+def test_rows_without_weight_are_those_flagged(contamination: float | str) -> None:
+    # Far along the direction of most variance: pruned at the first look, but not far from a bulk
+    # that varies so much along it.
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((500, 60)) * np.sqrt(20.0 * 0.85 ** np.arange(60.0) + 0.01)
+    X[:50, 0] += 8.0 * np.sqrt(20.0)
+    est = RobustPCA(5, contamination=contamination).fit(X)
+    np.testing.assert_array_equal(est.predict(X) == -1, est.weights_ == 0.0)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_far_group_is_found_among_a_hundred_skewed_columns(seed: int) -> None:
+    rng = np.random.default_rng([8, seed])
+    X = rng.standard_normal((1000, 100)) + rng.standard_normal((1000, 3)) @ rng.standard_normal(
+        (3, 100)
+    )
+    X = np.where(X > 0.0, 1.8, 0.7) * X
+    X[:300] += 40.0 * rng.standard_normal(100) / 10.0
+    flagged = RobustPCA(5).fit_predict(X) == -1
+    assert flagged[:300].all()
+    assert flagged[300:].mean() <= 0.03

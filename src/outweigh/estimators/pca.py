@@ -126,7 +126,8 @@ class ComponentsEstimator(
         else:
             samples = noise.rows.samples(partial(_in_units, self._units), self.n_features_in_)
             basis = orthonormal(self.components_.T)
-            self._distances = distances_for(samples, found.weights, basis, not self.assume_centered)
+            centre = _in_units(self._units, self.mean_)
+            self._distances = distances_for(samples, found.weights, basis, centre)
         both = (self._distances.score(samples), self._distances.orthogonal(samples))
         farthest = [distances[trusted].max(initial=0.0) for distances in both]
         cutoffs = np.maximum(least * self._distances.cutoffs, farthest) * [1.0, unit]

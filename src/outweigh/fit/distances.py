@@ -95,7 +95,7 @@ class Distances:
             both = self.both(samples) / self.cutoffs[:, None]
         return np.asarray(np.minimum(both.max(axis=0), INFINITE))
 
-    def to_one_side(self, samples: Samples, weight: Array, *, inside: bool) -> float:
+    def to_one_side(self, samples: Samples, weight: Array, kind: int) -> float:
         r"""Return how many nats say that rows lie to one side, as those of no symmetric law do.
 
         Of unit vectors :math:`u_i` from the centre each may as well be :math:`-u_i` if the law is
@@ -108,11 +108,11 @@ class Distances:
         samples : Samples
         weight : ndarray of shape (n,)
             How often each row counts.
-        inside : bool
-            Whether vectors are those within the subspace, of variance one along each axis, or those
-            from it.
+        kind : {0, 1}
+            As in `both`: of the vectors within the subspace, of variance one along each axis, or of
+            those from it.
         """
-        length = self.score(samples) if inside else self.orthogonal(samples)
+        length = self.both(samples)[kind]
         # A row at no distance lies to no side.
         weight = np.where(length > 0.0, weight, 0.0)
         if not weight.any():
@@ -121,11 +121,11 @@ class Distances:
         once = weight / length
         twice = once / length
         basis = self.components
-        turn = basis / np.sqrt(self.variances) if inside else np.eye(len(basis)) - basis @ basis.T
-        summed = once.sum() * (samples.mean(once / once.sum()) - self.centre) @ turn
+        turns = (basis / np.sqrt(self.variances), np.eye(len(basis)) - basis @ basis.T)
+        summed = once.sum() * (samples.mean(once / once.sum()) - self.centre) @ turns[kind]
         middle = samples.mean(twice / twice.sum()) - self.centre
         moment = as_array(samples.moment(twice / twice.sum(), centred=True))
-        gram = twice.sum() * turn.T @ (moment + np.outer(middle, middle)) @ turn
+        gram = twice.sum() * turns[kind].T @ (moment + np.outer(middle, middle)) @ turns[kind]
         alone = float(weight @ weight)
         variance = 2.0 * max(float(np.vdot(gram, gram)) - alone, np.finfo(float).tiny)
         return max(float(summed @ summed) - alone, 0.0) ** 2 / (2.0 * variance)
@@ -218,7 +218,7 @@ def distances_for(
     samples: Samples,
     weights: Array,
     components: Array,
-    centred: bool,
+    centre: Array,
     sample_weight: Array | None = None,
 ) -> Distances:
     """Calibrate the distances on the rows that carry weight.
@@ -229,13 +229,12 @@ def distances_for(
     weights : ndarray of shape (n,)
     components : ndarray of shape (d, r)
         Orthonormal columns.
-    centred : bool
+    centre : ndarray of shape (d,)
     sample_weight : ndarray of shape (n,), optional
         Given where the weights have trimmed clean rows too, so that variances under them are too
         small: they are then scaled to the median of the distances of all rows, and cut-offs are by
         the bulk of all.
     """
-    centre = samples.mean(weights) if centred else np.zeros(samples.n_features)
     along = samples.project(components) - centre @ components
     covariance = (along * weights[:, None]).T @ along
     values, axes = np.linalg.eigh(covariance)

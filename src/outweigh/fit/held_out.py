@@ -17,7 +17,8 @@ from outweigh.fit.mixture import Groups
 from outweigh.fit.radial import discovered, radial_law, second_group
 from outweigh.fit.readers import fix_signs
 from outweigh.fit.tuning import TUNING
-from outweigh.protocols import Array, Indices, Samples
+from outweigh.objectives import MomentObjective
+from outweigh.protocols import Array, Indices
 from outweigh.samples.matrices import as_array
 
 _FOLDS = 5
@@ -35,13 +36,13 @@ def folds_of(keys: Array) -> Indices:
     return np.asarray(place % _FOLDS, dtype=np.intp)
 
 
-def leading_directions(samples: Samples, weights: Array, centred: bool) -> tuple[Array, Array]:
+def leading_directions(objective: MomentObjective, weights: Array) -> tuple[Array, Array]:
     """Return eigenvalues and eigenvectors of the weighted second moments, largest first.
 
     Of directions of equal variance any mixture would do: those that lie on the first features come
     first, so that rounding does not choose.
     """
-    values, vectors = np.linalg.eigh(as_array(samples.moment(weights, centred=centred)))
+    values, vectors = np.linalg.eigh(as_array(objective.moment(weights)))
     values, vectors = values[::-1], vectors[:, ::-1]
     differ = -np.diff(values) > _EQUAL * values[:-1] + _TINY * values[0]
     order = np.linspace(1.0, 0.0, values.size)[:, None]
@@ -54,16 +55,13 @@ def leading_directions(samples: Samples, weights: Array, centred: bool) -> tuple
 
 
 def beyond_limits(
-    samples: Samples,
+    objective: MomentObjective,
     weights: Array,
     sample_weight: Array,
     folds: Indices | None,
     q: int,
-    centred: bool,
     groups: Groups = (),
-    *,
-    last: bool = True,
-    symmetric: bool = False,
+    price: float = -np.inf,
 ) -> Distances:
     r"""Return distances in q directions and from them, with cut-offs that clean rows do not exceed.
 
@@ -77,7 +75,8 @@ def beyond_limits(
 
     Parameters
     ----------
-    samples : Samples
+    objective : MomentObjective
+        The samples, and what their second moments are about.
     weights : ndarray of shape (n,)
         Zero for the rows that are distrusted so far.
     sample_weight : ndarray of shape (n,)
@@ -85,24 +84,22 @@ def beyond_limits(
     folds : ndarray of int, shape (n,), or None
         None where rows are so many that none need be held out.
     q : int
-    centred : bool
     groups : tuple of Group
         Whose rows are beyond the limits wherever they are.
-    last : bool
-        Whether these limits are the last word: then many rows beyond them must be a second group,
-        that explains the distances better than one law with a heavier tail does; else that law is
-        the one of clean rows. Under weights that have trimmed clean rows tails are not told yet.
-    symmetric : bool
-        Whether the law of clean rows is taken to be symmetric: rows beyond the limits that lie to
-        one side are then no tail of it.
+    price : float
+        Nats by which a second group must explain many rows beyond the limits better than one law of
+        heavier tail does; else that law is the one of clean rows. That those rows lie to one side,
+        as no tail of a symmetric law does, counts for the group. Under weights that have trimmed
+        clean rows tails are not told yet, and nothing is asked for.
     """
+    samples = objective.samples
     squared = np.zeros((2, samples.n_samples))
     times = np.zeros(samples.n_samples)
     for fold in range(1 if folds is None else _FOLDS):
         others = weights if folds is None else np.where(folds == fold, 0.0, weights)
         # Where all rows that are kept are equal, they are one fold.
         others = others / others.sum() if others.sum() > 0.0 else weights
-        fitted = fitted_distances(samples, others, q, centred)
+        fitted = fitted_distances(objective, others, q)
         held = (weights == 0.0) | (True if folds is None else folds == fold)
         squared[:, held] += np.square([distance[held] for distance in fitted.both(samples)])
         times += held
@@ -111,7 +108,7 @@ def beyond_limits(
     weight, n = sample_weight[counted], float(sample_weight.sum())
     share = float(sample_weight[weights == 0.0].sum()) / n
     free = max((1.0 - share) * n * (1.0 if folds is None else 1.0 - 1.0 / _FOLDS) - q, 1.0)
-    fitted = fitted_distances(samples, weights, q, centred)
+    fitted = fitted_distances(objective, weights, q)
     grouped = replace(fitted, groups=groups)
 
     def limit(kind: int, most: int) -> float:
@@ -126,13 +123,11 @@ def beyond_limits(
         law = replace(law, nu=max(told_by, 2.0)).at_median(law.beyond(0.5))
         reach = law.beyond(discovered(law, away, weight, _NONE / n, TUNING.false_discoveries))
         far = away > reach
-        if last and weight[far].sum() > max(TUNING.few_far_share * n, TUNING.few_far):
+        many = weight[far].sum() > max(TUNING.few_far_share * n, TUNING.few_far)
+        if price > 0.0 and many:
             group = second_group(away, weight, far, law, most)
-            gain = group.gain
-            if symmetric:
-                beyond = np.where(squared[kind] > reach, sample_weight, 0.0)
-                gain += fitted.to_one_side(samples, beyond, inside=kind == 0)
-            if gain < 1.5 * np.log(n):
+            beyond = np.where(squared[kind] > reach, sample_weight, 0.0)
+            if group.gain + fitted.to_one_side(samples, beyond, kind) < price:
                 law, rate = group.alone, TUNING.false_discoveries
                 reach = max(reach, law.beyond(discovered(law, away, weight, _NONE / n, rate)))
         # Where rows lie in a subspace, rounding is what is left beside it.
@@ -145,12 +140,12 @@ def beyond_limits(
 
 
 def fitted_distances(
-    samples: Samples, weights: Array, q: int, centred: bool, sample_weight: Array | None = None
+    objective: MomentObjective, weights: Array, q: int, sample_weight: Array | None = None
 ) -> Distances:
     """Return distances in the q leading directions under the weights, and from them."""
-    values, vectors = leading_directions(samples, weights, centred)
-    q = min(q, rank_of(values))
-    return distances_for(samples, weights, vectors[:, :q], centred, sample_weight)
+    values, vectors = leading_directions(objective, weights)
+    leading, centre = vectors[:, : min(q, rank_of(values))], objective.centre(weights)
+    return distances_for(objective.samples, weights, leading, centre, sample_weight)
 
 
 def rank_of(values: Array) -> int:

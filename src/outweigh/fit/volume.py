@@ -10,6 +10,7 @@ the bulk in the leading directions and from these, whatever the number of compon
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import combinations
 
@@ -29,7 +30,7 @@ from outweigh.fit.held_out import (
     rank_of,
 )
 from outweigh.fit.marginals import marginals
-from outweigh.fit.mixture import Groups
+from outweigh.fit.mixture import Group, Groups
 from outweigh.fit.noise import Noise, spread_places
 from outweigh.fit.problem import Problem
 from outweigh.fit.radial import radial_law
@@ -48,6 +49,7 @@ from outweigh.objectives import MomentObjective
 from outweigh.optimise.capped_simplex import CappedSimplex
 from outweigh.optimise.descent import Iterate
 from outweigh.protocols import Array, Indices, Samples, Status
+from outweigh.samples import DenseSamples
 from outweigh.samples.matrices import as_array
 
 # Two steps tell the starts that are worth fifty; axes beyond the twelfth are no starts.
@@ -73,12 +75,13 @@ def fit_by_volume(noise: Noise, task: Task, settings: Settings, *, again: int = 
 
     The weights of least volume, where the share of wrong rows is known. Else they are where rows
     are judged from for the first time; all rows that are not beyond the limits then count alike.
-    So often it may be made again, with rows that were pruned and are only the tail of a column.
+    Rows that were pruned at the first look, and are no farther out by these distances than rows
+    that are trusted, are taken back: so often the fit may be made again.
     """
     part, samples = coordinates(noise, replace(task, n_nonzero=None))
-    centred, tuning = task.centred, settings.tuning
+    tuning = settings.tuning
     r = min(task.n_components, samples.n_features)
-    objective = MomentObjective(samples, KyFan(r), centred, 0.0)
+    objective = MomentObjective(samples, KyFan(r), task.centred, 0.0)
     problem = Problem(objective, noise.sample_weight, noise.pruned, 3.0, samples.n_features, tuning)
     known = settings.contamination is not None
     bound = problem.in_whole_rows(settings.bound if known else tuning.volume_bound)
@@ -86,38 +89,34 @@ def fit_by_volume(noise: Noise, task: Task, settings: Settings, *, again: int = 
     told = judged.size > 0
     judged = judged if told else np.arange(samples.n_features)
     seen = samples.columns(judged)
-    values, vectors = leading_directions(seen, problem.untouched, centred)
+    on_judged = replace(objective, samples=seen)
+    values, vectors = leading_directions(on_judged, problem.untouched)
     q = n_leading(float(noise.kept.sum()), values, tuning)
-    start = problem.with_objective(replace(objective, samples=seen))
-    start, clumps = _without_apart(start, vectors[:, :q], settings.bound)
+    start, clumps = _without_apart(
+        problem.with_objective(on_judged), vectors[:, :q], settings.bound
+    )
     bound_of_start = max(bound, start.removed(start.untouched))
     weights, n_iter = least_volume(start, vectors[:, :q], bound_of_start)
     straight = None
     if known:
         # The weights have trimmed clean rows too, so that distances are measured by all rows.
-        distances = fitted_distances(seen, weights, q, centred, noise.kept)
+        distances = fitted_distances(on_judged, weights, q, noise.kept)
         distances = replace(distances, groups=clumps)
-        if bound_of_start > bound:
-            weights = problem.domain(bound).minimize_linear(distances.combined(seen))
+        # By these, as rows are flagged: of the weights so many as asked for.
+        weights = problem.domain(bound).minimize_linear(distances.combined(seen))
     else:
         allowed = settings.bound if told else 0.0
         many = float(noise.kept.sum()) >= _ROWS_FOR_NO_FOLDS * samples.n_features
         folds = None if many else folds_of(noise.keys)
         # At first by too few rows, then by all that were not beyond. Once more, and a group of
         # outliers is taken back row by row.
-        for last in (False, True):
-            distances = beyond_limits(
-                seen, weights, noise.kept, folds, q, centred, clumps, last=last, symmetric=not bent
-            )
+        for price in (-np.inf, 1.5 * float(np.log(noise.kept.sum()))):
+            distances = beyond_limits(on_judged, weights, noise.kept, folds, q, clumps, price)
             beyond = distances.combined(seen) > 1.0
             if bent and beyond.any():
                 straight = _straight(noise, judged, ~beyond & (noise.kept > 0.0), tuning)
             if straight is not None:
                 unusual = noise.rows.map(EllipticalScore(noise.standardizer, straight)) < -1.0
-                pruned = noise.pruned[unusual[noise.pruned]]
-                if again and pruned.size < noise.pruned.size:
-                    # What was too far out at the first look may be the tail of skewed columns.
-                    return fit_by_volume(noise.without(pruned), task, settings, again=again - 1)
                 beyond &= unusual | (distances.apart(seen) > 0.5)
             if noise.kept[beyond].sum() > allowed * noise.kept.sum():
                 # Then they are no outliers but the shape of the rows.
@@ -126,17 +125,21 @@ def fit_by_volume(noise: Noise, task: Task, settings: Settings, *, again: int = 
             trusted = np.where(beyond, 0.0, noise.kept)
             weights = trusted / trusted.sum()
         bound = problem.removed(weights)
-    components = part.lift(leading_directions(samples, weights, centred)[1][:, :r])
+    every, axes = distances, np.eye(samples.n_features)
+    if judged.size < samples.n_features:
+        every = distances.lifted(lambda vectors: axes[:, judged] @ vectors)
+        every = every.beside(np.delete(axes, judged, axis=1))
+    score = DistanceScore(noise.standardizer, every.lifted(part.lift), straight)
+    scores = noise.rows.map(score)
+    back = scores[noise.pruned] >= scores[weights > 0.0].min()
+    if again and back.any():
+        return fit_by_volume(noise.without(noise.pruned[~back]), task, settings, again=again - 1)
+    components = part.lift(leading_directions(objective, weights)[1][:, :r])
     if task.n_nonzero is not None and settings.covariance is None:
         components = _sparse_components(noise, components, weights, task)
     elif settings.covariance is not None:
         counts = tuple(effective_entries(column) for column in components.T)
         components = in_features(noise, weights, components, task, counts)
-    if judged.size < samples.n_features:
-        axes = np.eye(samples.n_features)
-        distances = distances.lifted(lambda vectors: axes[:, judged] @ vectors)
-        distances = distances.beside(np.delete(axes, judged, axis=1))
-    score = DistanceScore(noise.standardizer, distances.lifted(part.lift), straight)
     evaluation = objective.evaluate(weights)
     trace = tuple(Iterate(i, evaluation.value, 0.0, True) for i in range(n_iter))
     found = Found(
@@ -148,7 +151,6 @@ def fit_by_volume(noise: Noise, task: Task, settings: Settings, *, again: int = 
     )
     why = _unlike_white(noise, task) if told else "all columns have too few values to judge rows by"
     certificate = replace(certified(problem, found, bound, "other"), unlike_clean=why)
-    scores = noise.rows.map(score)
     aside = np.empty((noise.samples.n_features, 0))
     return Fit(noise, problem, found, certificate, score, scores, components, aside)
 
@@ -209,32 +211,33 @@ def _without_apart(problem: Problem, leading: Array, bound: float) -> tuple[Prob
     """Return the problem without rows that are far or apart by the shape of the cloud, and clumps.
 
     A clump of outliers has no volume, so the least volume holds it; in the cloud that rows form in
-    the leading directions it stands apart. Only where these rows are no more than the bound allows,
+    the leading directions it stands apart: in the first few, where its own is among them and others
+    do not hide it, or in all. Only where these rows are no more than the bound allows,
     but for some that are single outliers. Distances tell wide groups afterwards, and whether they
     are outliers; clumps are the groups returned.
     """
-    kept = problem.sample_weight * (problem.untouched > 0.0)
-    samples, tuning = problem.samples, problem.tuning
-    counted = np.flatnonzero(kept)
-    if bound == 0.0 or counted.size * leading.shape[1] > _VALUES_TO_JUDGE:
-        return problem, ()
-    rows = samples.project(leading)[counted]
-    judged = judge_rows(rows, kept[counted], tuning.loose_bound, tuning, straighten=False)
-    pruned = np.union1d(problem.pruned, counted[judged.clean < 0.5])
+    samples, tuning, clumps = problem.samples, problem.tuning, list[Group]()
     n = float(problem.sample_weight.sum())
-    if problem.sample_weight[pruned].sum() > bound * n + max(
-        tuning.few_far_share * n, tuning.few_far
-    ):
-        return problem, ()
-    cloud, clumps = judged.cloud, []
-    for group in cloud.groups:
-        if group.spreads.max() <= tuning.clump * group.spread:
-            unit = cloud.marginals.unit * cloud.marginals.spread
-            origin = cloud.coordinates(np.zeros((1, leading.shape[1])))[0][0]
-            direction = leading[:, cloud.columns] @ (group.direction / unit)
-            clumps.append(group.moved(direction, -float(origin @ group.direction)))
-    objective = replace(problem.objective, samples=samples.without(pruned))
-    return replace(problem, objective=objective, pruned=pruned), tuple(clumps)
+    most = bound * n + max(tuning.few_far_share * n, tuning.few_far)
+    for count in sorted({min(tuning.most_directions, leading.shape[1]), leading.shape[1]}):
+        counted = np.flatnonzero(problem.untouched)
+        if bound == 0.0 or counted.size * count > _VALUES_TO_JUDGE:
+            break
+        rows, weight = samples.project(leading[:, :count])[counted], problem.sample_weight[counted]
+        judged = judge_rows(rows, weight, tuning.loose_bound, tuning, straighten=False)
+        pruned = np.union1d(problem.pruned, counted[judged.clean < 0.5])
+        if problem.sample_weight[pruned].sum() > most:
+            continue
+        cloud = judged.cloud
+        unit = cloud.marginals.unit * cloud.marginals.spread
+        origin = cloud.coordinates(np.zeros((1, count)))[0][0]
+        for group in cloud.groups:
+            if group.spreads.max() <= tuning.clump * group.spread:
+                direction = leading[:, cloud.columns] @ (group.direction / unit)
+                clumps.append(group.moved(direction, -float(origin @ group.direction)))
+        problem = replace(problem, pruned=pruned)
+    objective = replace(problem.objective, samples=samples.without(problem.pruned))
+    return problem.with_objective(objective), tuple(clumps)
 
 
 def n_leading(n_samples: float, values: Array, tuning: Tuning) -> int:
@@ -272,16 +275,17 @@ def least_volume(problem: Problem, leading: Array, bound: float) -> tuple[Array,
     domain, rows = problem.domain(bound), problem.samples.project(leading)
     spread = np.sqrt(problem.untouched @ np.square(rows - problem.untouched @ rows))
     rows = rows / np.where(spread > 0.0, spread, 1.0)
-    centred, reference = problem.objective.centred, domain.reference()
+    centre = replace(problem.objective, samples=DenseSamples(rows)).centre
+    reference = domain.reference()
     starts = [reference]
     for direction in start_directions(rows.shape[1]):
         along = rows @ direction
         middle = weighted_quantile(along, reference, [0.5])[0]
         starts.append(domain.minimize_linear(np.abs(along - middle)))
-    tried = [concentrated(rows, domain, start, centred, _FIRST_STEPS) for start in starts]
+    tried = [concentrated(rows, domain, start, centre, _FIRST_STEPS) for start in starts]
     # Volumes but for rounding: of starts that end alike the first is taken.
     tried.sort(key=lambda pair: round(pair[1], 8))
-    ended = [concentrated(rows, domain, w, centred, _STEPS) for w, _ in tried[:_FINALISTS]]
+    ended = [concentrated(rows, domain, w, centre, _STEPS) for w, _ in tried[:_FINALISTS]]
     return min(ended, key=lambda pair: round(pair[1], 8))[0], _FIRST_STEPS * len(starts)
 
 
@@ -293,12 +297,19 @@ def start_directions(q: int) -> list[Array]:
 
 
 def concentrated(
-    rows: Array, domain: CappedSimplex, weights: Array, centred: bool, steps: int
+    rows: Array,
+    domain: CappedSimplex,
+    weights: Array,
+    centre: Callable[[Array], Array],
+    steps: int,
 ) -> tuple[Array, float]:
-    """Return the weights after so many concentration steps, and log det of the covariance then."""
+    """Return the weights after so many concentration steps, and log det of the covariance then.
+
+    Distances are measured from the centre that weights have.
+    """
     volume = np.inf
     for _ in range(steps):
-        away = rows - (weights @ rows if centred else 0.0)
+        away = rows - centre(weights)
         values, vectors = np.linalg.eigh((away * weights[:, None]).T @ away)
         # Rows are of unit variance; kept rows that coincide have none.
         values = np.maximum(values, _SINGULAR * max(float(values[-1]), 1.0))
