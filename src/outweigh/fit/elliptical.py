@@ -194,7 +194,8 @@ def judge_rows(
     rows = WeightedRows(form.apply(X), sample_weight, tuning)
     found = undecided(rows)
     if shaped:
-        found = Shape(rows, most, tuning).judged(apart, grouped=grouped)
+        outliers, genuine = (apart, []) if grouped else ([], apart)
+        found = Shape(rows, most, tuning).judged(outliers, genuine)
     least = float(np.finfo(np.float64).eps) * max(float(found.squared.max()), 1.0)
     # More than half of the rows may be equal, or all: then there is no distance but zero.
     limit = max(found.limit, least)
@@ -207,9 +208,9 @@ def judge_rows(
         return float(sample_weight[rows].sum() / sample_weight.sum())
 
     kept = clean >= 0.5
-    doubts = {"overlap": share(overlapping & kept), "few values": coarse}
-    doubts["many" if grouped else "few values"] = share(found.told & kept)
-    doubt = max(doubts, key=lambda why: doubts[why])
+    told = share((overlapping | found.told) & kept)
+    why = found.doubt if grouped else "few values"
+    doubtful, doubt = max((told, why), (coarse, "few values"))
     return Judgement(
         Cloud(columns, form, rows.basis, found.scatter, limit, found.groups, reach),
         clean,
@@ -218,7 +219,7 @@ def judge_rows(
         apart=share(found.chance >= 0.5),
         spared=share((suspect < 0.5) & kept),
         divided=found.divided,
-        doubtful=doubts[doubt],
+        doubtful=doubtful,
         doubt=doubt,
         seen=columns.size / n_columns if shaped else 0.0,
     )

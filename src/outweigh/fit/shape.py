@@ -33,7 +33,9 @@ class Found:
     chance, clean : ndarray of shape (n,)
         How likely each row is to be of a group, and to be neither that nor far.
     told : ndarray of bool of shape (n,)
-        The rows of groups that may be genuine, or are too many to be wrong.
+        The rows of groups that may be genuine, by too little evidence or by too many rows.
+    doubt : {"overlap", "many"}
+        Which of both.
     groups : tuple of Group
     divided : float
         The share of the rows that are far or apart where they are too many; all are kept then.
@@ -45,6 +47,7 @@ class Found:
     chance: Array
     clean: Array
     told: Mask
+    doubt: str = "overlap"
     groups: tuple[Group, ...] = ()
     divided: float = 0.0
 
@@ -74,19 +77,20 @@ class Shape:
         self.shape: RadialLaw | None = None
         self.gaussian = False
 
-    def judged(self, apart: list[Mask], *, grouped: bool) -> Found:
+    def judged(self, apart: list[Mask], genuine: list[Mask]) -> Found:
         """Judge every row by the groups that may stand apart, and by its distance.
 
-        Where groups are no outliers (`grouped` is false), or too many, they are only told.
+        Groups that may be `genuine`, or are too many, are only told.
         """
         none = np.zeros(len(self.rows.Z), dtype=np.bool_)
-        together = np.any(apart, axis=0) if apart and grouped else none
+        together = np.any([none, *apart], axis=0)
         core = self.rows.core(~together)
         far = self._far_rows(core, together)
-        chance, groups = self._verdict(core, far, apart)
-        told = none
-        if not grouped or self._share(far | (chance > 0.5)) > self.bound:
-            told, chance, groups = chance > 0.5, np.zeros(len(far)), ()
+        chance, groups, told = self._verdict(core, far, apart)
+        told |= self._verdict(core, far, genuine)[0] > 0.5
+        doubt = "overlap"
+        if self._share(far | (chance > 0.5)) > self.bound:
+            doubt, told, chance, groups = "many", told | (chance > 0.5), np.zeros(len(far)), ()
         # Once groups are gone, rows that they hid show, and some that seemed far do not.
         clean = np.where(far, 0.0, 1.0 - chance)
         scatter, squared, limit = self._limit(clean, core, chance < 0.5)
@@ -95,7 +99,7 @@ class Shape:
         if divided > self.bound:
             # No minority.
             return undecided(self.rows, divided)
-        return Found(scatter, squared, limit, chance, clean, told, groups)
+        return Found(scatter, squared, limit, chance, clean, told, doubt, groups)
 
     def _share(self, some: Mask, among: Mask | None = None) -> float:
         """Return the share of some rows in all, or among others."""
@@ -188,25 +192,43 @@ class Shape:
 
     # ---- the verdict on groups
 
-    def _verdict(self, core: Mask, far: Mask, apart: list[Mask]) -> tuple[Array, tuple[Group, ...]]:
-        """Return each row's chance to be of a group that stands apart indeed, and those groups."""
+    def _verdict(
+        self, core: Mask, far: Mask, apart: list[Mask]
+    ) -> tuple[Array, tuple[Group, ...], Mask]:
+        """Return each row's chance to be of a group that stands apart indeed, and those groups.
+
+        And the rows of groups that are worth their law, but not their direction too: one that was
+        found before columns were made straight may be, and so may chance.
+        """
         clean = np.ones(len(far))
         groups: list[Group] = []
+        told = np.zeros_like(far)
         candidates = [group for group in apart if self.rows.count(group) >= 3.0]
         others = np.any(candidates, axis=0) if candidates else far
+        price = price_of_direction(self.rows.n, self.rows.d)
         for group in candidates:
             bulk = ~far & ~others
             among = bulk | group
             if self.rows.count(bulk) <= min(self.rows.d, self.rows.n / 4.0):
                 bulk = core & ~far
             found = self._told_apart(group, bulk, among)
-            if found is not None:
-                groups.append(found[0])
-                clean = clean * (1.0 - found[1])
-        return 1.0 - clean, tuple(groups)
+            if found is None:
+                continue
+            laws, gain, chance = found
+            if gain > price:
+                groups.append(laws)
+                clean = clean * (1.0 - chance)
+            else:
+                told |= chance > 0.5
+        return 1.0 - clean, tuple(groups), told
 
-    def _told_apart(self, group: Mask, bulk: Mask, among: Mask) -> tuple[Group, Array] | None:
-        """Return a bulk and a group along a direction, and each row's chance to be of the group."""
+    def _told_apart(
+        self, group: Mask, bulk: Mask, among: Mask
+    ) -> tuple[Group, float, Array] | None:
+        """Return a bulk and a group along a direction, and each row's chance to be of the group.
+
+        With the nats they gain beyond the price of the laws; nothing where they gain none.
+        """
         rows, weight = self.rows, self.rows.weight
         scatter, distances = rows.measured_by(bulk)
         white = scatter.white(rows.Z)
@@ -222,9 +244,9 @@ class Shape:
         y /= length
         freedom = self._law(distances, scatter.count, among & ~group, 0.0).freedom
         found = two_laws(y[among], weight[among], group[among].astype(np.float64), freedom)
-        price = price_of_direction(rows.n, rows.d) + 1.5 * np.log(rows.n)
-        if found is None or found[1] <= price:
+        gain = -np.inf if found is None else found[1] - 1.5 * float(np.log(rows.n))
+        if found is None or gain <= 0.0:
             return None
         direction = scatter.whitener @ centre / length
         laws = found[0].moved(direction, float(scatter.mean @ direction))
-        return laws, np.where(among, found[0].wrong(y), 0.0)
+        return laws, gain, np.where(among, found[0].wrong(y), 0.0)
