@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from outweigh import RobustMean
 from outweigh.adversaries import make
-from outweigh.fit import road
+from outweigh.fit import attempt
 from outweigh.fit.workspace import Everything
 
 Array = NDArray[np.float64]

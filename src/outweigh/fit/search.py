@@ -28,6 +28,7 @@ from outweigh.protocols import Array, Status, StepRule, Survey, Update
 # Of two that score alike but for rounding the earlier is kept.
 _NOT_ROUNDING = 1.0 - 1e-6
 
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Weights:
     """The weight of each row, and what led to it.
@@ -195,8 +196,8 @@ class Search:
                     survey, weights = again, both
             found = Found(weights, survey.value, survey.form, None, ())
             status = self._ended(survey, weights)
-            less = best is None or found.value < _NOT_ROUNDING * best.value
-            if less or status is Status.REACHED:
+            reached = status is Status.REACHED
+            if best is None or reached or found.value < _NOT_ROUNDING * best.value:
                 best = found
             if status is not None:
                 break
