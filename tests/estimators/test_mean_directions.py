@@ -33,7 +33,7 @@ def fitted(X: Array, contamination: float | str = "auto", **options: object) -> 
 def on_all(X: Array, contamination: float | str = "auto") -> RobustMean:
     """Return the mean that never descends along directions."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(road, "workspace_for", lambda problem, n_entries: Everything(problem))
+        patch.setattr(attempt, "workspace_for", lambda problem, n_entries: Everything(problem))
         return fitted(X, contamination)
 
 

@@ -287,7 +287,11 @@ class Attempt:
         if not groups or (law == GAUSSIAN and problem.law(before.values) != GAUSSIAN):
             return found
         lifted = tuple(group.lifted(part.lift) for group in groups)
-        return seen_by(problem, replace(found, weights=before.by_groups(values, lifted, wrong)))
+        weighed = replace(found, weights=before.by_groups(values, lifted, wrong))
+        weighed = seen_by(problem, weighed)
+        # Modes of a skewed feature are no outliers: without them the rows that are left look worse.
+        worse = found.status is Status.REACHED and weighed.status is not Status.REACHED
+        return found if worse else weighed
 
 
 def is_explained(found: Found) -> bool:

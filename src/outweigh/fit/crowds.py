@@ -116,51 +116,55 @@ def _crowded(
         steps.append(min(deviation, 1.0) * _QUARTILES / BINS_IN_QUARTILES or 1.0)
         deviations.append(deviation or 1.0)
         shares.append(masses_at(away / steps[-1] + (BINS - 1) / 2.0, base, BINS))
-    step, filled = np.array(steps), np.flatnonzero(np.any(shares, axis=0))
-    half = BINS // 2 - min(filled[0], BINS - 1 - filled[-1])
-    mass = np.array(shares)[:, BINS // 2 - half : BINS // 2 + half]
-    at = np.arange(2 * half) - (half - 0.5)
-    # Between two points with rows a bin ends half-way: those between values that a feature does not
-    # take are no evidence.
-    before = np.maximum.accumulate(np.where(mass > 0.0, at, -np.inf), axis=1)[:, :-1]
-    after = np.minimum.accumulate(np.where(mass > 0.0, at, np.inf)[:, ::-1], axis=1)[:, -2::-1]
-    ends = (before + after) / 2.0 * (step / deviations)[:, None]
-    below, expected = np.zeros((2, len(columns), 2 * half + 1))
+    step, mass = np.array(steps), np.array(shares)
+    # Points with rows alone, at the left: those that a feature does not take are no evidence.
+    sizes = np.count_nonzero(mass, axis=1)
+    order = np.argsort(mass == 0.0, axis=1, kind="stable")[:, : sizes.max()]
+    mass = np.take_along_axis(mass, order, axis=1)
+    at = np.where(mass > 0.0, order - (BINS - 1) / 2.0, np.inf)
+    below, expected = np.zeros((2, len(columns), mass.shape[1] + 1))
     np.cumsum(mass, axis=1, out=below[:, 1:])
+    # Half-way between two points one bin ends.
+    ends = (at[:, 1:] + at[:, :-1]) / 2.0 * (step / deviations)[:, None]
     expected[:, 1:-1], expected[:, -1] = law.below(ends), 1.0
-    guesses: dict[int, list[Array]] = {}
-    for side, outermost in ((slice(half + 1), 0), (slice(half, None), 2 * half)):
-        begin, end = _most_evident(below[:, side], expected[:, side], n)
-        for place in np.flatnonzero(end).tolist():
-            inner = begin[place] + (side.start or 0), end[place] + (side.start or 0)
-            for start, stop in (inner, (min(inner[0], outermost), max(inner[1], outermost))):
+    split = np.clip(np.count_nonzero(at < 0.0, axis=1), 1, np.maximum(sizes - 1, 1))
+    intervals = _most_evident(below, expected, split, n)
+    for place in np.flatnonzero(intervals.any(axis=(0, 2))).tolist():
+        guesses, size = [], sizes[place]
+        for outermost, (begin, end) in zip((0, size), intervals[:, place].tolist(), strict=True):
+            # None on a side is an interval from 0 to 0.
+            outwards = min(begin, outermost), max(end, outermost)
+            for start, stop in ((begin, end), outwards) if end else ():
                 o, e = (of[place, stop] - of[place, start] for of in (below, expected))
-                guess = np.zeros(2 * half)
+                guess = np.zeros(size)
                 guess[start:stop] = max(1.0 - e / o, 0.0)
-                guesses.setdefault(place, []).append(guess[mass[place] > 0.0])
-    for place in sorted(guesses):
-        seen = mass[place] > 0.0
-        yield place, means[place] + step[place] * at[seen], mass[place, seen], guesses[place]
+                guesses.append(guess)
+        yield place, means[place] + step[place] * at[place, :size], mass[place, :size], guesses
 
 
-def _most_evident(below: Array, expected: Array, n: float) -> tuple[Indices, Indices]:
-    """Return where the interval of most evidence begins and ends; 0 twice if it is not enough.
+def _most_evident(below: Array, expected: Array, split: Indices, n: float) -> Indices:
+    """Return where the interval of most evidence begins and ends, before a split and after it.
 
-    Given the shares up to each point, of the rows and by a law.
+    Shape (2, d, 2), 0 twice where there is not enough. Given are the shares up to each point, of
+    the rows and by a law, shape (d, b + 1).
     """
-    most = np.full(len(below), _LAW_PRICE * np.log(n))
-    begin, end = np.zeros((2, len(below)), dtype=np.intp)
+    most = np.full((2, len(below)), _LAW_PRICE * np.log(n))
+    found = np.zeros((2, len(below), 2), dtype=np.intp)
     more = below - expected
     for width in (1 << power for power in range((below.shape[1] - 1).bit_length())):
         e = expected[:, width:] - expected[:, :-width]
         excess = more[:, width:] - more[:, :-width]
         # There are no more nats than n (o - e)^2 / e.
-        rows, at = np.nonzero(n * excess * np.abs(excess) > most[:, None] * e)
+        rows, at = np.nonzero(n * excess * np.abs(excess) > most.min(axis=0)[:, None] * e)
+        across = (at < split[rows]) & (at + width > split[rows])
+        rows, at = rows[~across], at[~across]
         e, excess = np.maximum(e[rows, at], _TINY), excess[rows, at]
         evidence = n * ((e + excess) * np.log1p(excess / e) - excess)
+        side = (at >= split[rows]).astype(np.intp)
         order = np.argsort(evidence, kind="stable")
-        order = order[evidence[order] > most[rows[order]]]
+        order = order[evidence[order] > most[side[order], rows[order]]]
+        side, rows, at = side[order], rows[order], at[order]
         # Of several in a feature the last, which is most evident, stays.
-        most[rows[order]], begin[rows[order]] = evidence[order], at[order]
-        end[rows[order]] = at[order] + width
-    return begin, end
+        most[side, rows] = evidence[order]
+        found[side, rows] = np.stack([at, at + width], axis=1)
+    return found

@@ -171,10 +171,8 @@ class Noise:
         )
 
     def counted(self, share: Array) -> Noise:
-        """Return the same with each row counted as a share of one; those of nearly none pruned."""
-        pruned = np.union1d(self.pruned, np.flatnonzero(share < _NEARLY_NONE))
-        weight = self.sample_weight * np.maximum(share, _NEARLY_NONE)
-        return replace(self.without(pruned), sample_weight=weight)
+        """Return the same with each row counted as a share of one, be it next to nothing."""
+        return replace(self, sample_weight=self.sample_weight * np.maximum(share, _NEARLY_NONE))
 
     def some_rows(self, count: int) -> tuple[Array, Array]:
         """Return about so many rows in the units of the user, spread evenly, with their weights."""

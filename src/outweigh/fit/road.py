@@ -172,7 +172,7 @@ def _without(widened: Widened, noise: Noise, settings: Settings, settle: _Settle
     problem = replace(nearer.problem, sample_weight=noise.sample_weight)
     found, values = nearer.found, nearer.found.weights.values
     allowed = problem.domain(settings.bound).project(values)
-    if not np.allclose(allowed, values, rtol=1e-9, atol=0.0):
+    if not np.allclose(allowed, values, rtol=0.0, atol=1e-9 * values.max()):
         found = seen_by(problem, replace(found, weights=replace(found.weights, values=allowed)))
     bound = problem.least_bound(allowed)
     if settings.contamination is not None:

@@ -215,6 +215,9 @@ class EllipticalScore:
         beyond, places = reach.parts(X), np.searchsorted(self.standardizer.columns, reach.columns)
         parts[:, places] = np.where(beyond > 1.0, cloud.limit * beyond, 0.0)
         away[:, places] = np.sign(X[:, reach.columns] - reach.middle) * TUNING.far * beyond
+        # A row of a given share may be flagged though nothing speaks against it.
+        silent = parts.sum(axis=1) <= 0.0
+        parts[silent] = np.square(away[silent]) + _TINY
         return parts, away
 
     def foretold(self, X: NDArray[np.floating]) -> Array:
