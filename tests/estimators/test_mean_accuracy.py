@@ -207,3 +207,17 @@ def test_what_groups_leave_unclean_does_not_give_outliers_their_weight_back() ->
     sample = make("linear_hiding", 50_000, 20, 3, 0.2, 5)
     plain = np.linalg.norm(sample.X.mean(axis=0) - sample.truth)
     assert error(RobustMean(**WHITE), sample) < 0.3 * plain
+
+
+@pytest.mark.parametrize("law", ["standard_normal", "laplace", "exponential"])
+@pytest.mark.parametrize("share", [0.1, 0.2, 0.3])
+def test_rows_wrong_in_one_column_do_not_hide_behind_its_scale(law: str, share: float) -> None:
+    rng = np.random.default_rng([93, int(100 * share)])
+    X = getattr(rng, law)(size=(3000, 20))
+    wrong = np.arange(3000) < 3000 * share
+    truth = X[~wrong].mean(axis=0)
+    X[wrong, 0] += 4.0 * X[~wrong, 0].std()
+    est = RobustMean().fit(X)
+    # A quarter of what they move the plain mean by.
+    assert abs(est.location_ - truth)[0] < 0.25 * abs(X.mean(axis=0) - truth)[0]
+    assert np.mean(est.predict(X)[wrong] == -1) > 0.9

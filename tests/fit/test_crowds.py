@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from outweigh.fit.crowds import groups_in_features
-from outweigh.fit.law import Law, TypicalLaw
+from outweigh.fit.crowds import crowded_features, groups_in_features
+from outweigh.fit.law import GAUSSIAN, Law, TypicalLaw
 from outweigh.optimise.capped_simplex import CappedSimplex
 from outweigh.protocols import Array
 from outweigh.samples import DenseSamples
@@ -69,3 +69,18 @@ def test_clean_exponential_rows_lie_together_nowhere(seed: int) -> None:
     domain = CappedSimplex.from_contamination(N, 0.1)
     samples = DenseSamples(X)
     assert groups_in_features(samples, domain, domain.reference(), np.asarray, law)[1] == ()
+
+
+def test_crowded_features_are_those_in_which_rows_lie_together_in_any_units() -> None:
+    X = np.random.default_rng(55).standard_normal((N, 600))
+    X[:200, [3, 300, 599]] += 4.0
+    # As where a scale was read off the feature itself.
+    X[:, 300] /= X[:, 300].std()
+    assert crowded_features(X, np.ones(N), GAUSSIAN).tolist() == [3, 300, 599]
+    assert not crowded_features(X[:, 4:300], np.ones(N), GAUSSIAN).size
+
+
+def test_rare_values_beside_equal_ones_are_no_crowd() -> None:
+    rng = np.random.default_rng(56)
+    X = np.where(rng.random((N, 5)) < 0.1, 1.0 + rng.poisson(2.0, (N, 5)), 0.0)
+    assert not crowded_features(X, np.ones(N), GAUSSIAN).size

@@ -13,9 +13,9 @@ import numpy as np
 
 from outweigh.fit.beyond import level_beside
 from outweigh.fit.columns import largest_of
-from outweigh.fit.crowds import groups_in_features
+from outweigh.fit.crowds import crowded_features, groups_in_features
 from outweigh.fit.law import GAUSSIAN, Law
-from outweigh.fit.noise import MAD_ERROR, Noise
+from outweigh.fit.noise import MAD_ERROR, Noise, spread_places
 from outweigh.fit.posterior import groups_spread
 from outweigh.fit.problem import Problem, typical_kurtosis
 from outweigh.fit.readers import DenseReader, Reader, SparseReader, orthonormal
@@ -30,6 +30,9 @@ from outweigh.optimise.descent import Callback
 from outweigh.optimise.steps import steps_for
 from outweigh.protocols import Array, Indices, Samples, Status
 from outweigh.samples.matrices import as_array
+
+# Of so many rows a twentieth that lie together are told in any feature.
+_ROWS_FOR_CROWDS = 2000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -128,6 +131,8 @@ class Attempt:
             # The features of the answer are not those of whitened rows.
             if self._task.is_sparse and self._noise.standardizer.whitener is None:
                 solution = self._on_support(solution)
+            elif self._settings.finds_scales and found.status is Status.REACHED:
+                solution = self._on_crowded(solution)
         least = problem.least_bound(solution.found.weights.values)
         return replace(solution, bound=problem.in_whole_rows(bound) if known else least)
 
@@ -268,30 +273,56 @@ class Attempt:
         if not few.is_clean(value(found.weights), found.weights.values):
             more = self._more(few, found, Everything(few, part))
             found = seen_by(self._problem, more)
-        found = self._in_features(objective.samples, part, found)
+        found = self._in_features(replace(solution, found=found), objective.samples, part)
         left, level = value(found.weights), few.floor(found.weights.values).clean
         if left > level and found.status is Status.REACHED:
             found = replace(found, status=Status.STALLED)
         found = replace(found, support_level=left / level if level > 0.0 else 0.0)
         return replace(solution, found=found, support=support)
 
-    def _in_features(self, samples: Samples, part: Part, found: Found) -> Found:
-        """Return what was found without rows that lie together in single features of the answer."""
-        problem, before = self._problem, found.weights
+    def _on_crowded(self, solution: Solution) -> Solution:
+        """Return the solution after a look at single features, where some rows lie together.
+
+        A scale that was read off a feature itself hides what does from second moments.
+        """
+        noise, problem, weights = self._noise, self._problem, solution.found.weights.values
+        places, times = spread_places(noise.sample_weight, noise.keys, _ROWS_FOR_CROWDS)
+        total = noise.sample_weight.sum()
+        times = times * weights[places] / noise.sample_weight[places] * total
+        rows = noise.rows_at(places, slice(None))
+        crowded = crowded_features(rows, times, self._law_of_features(weights))
+        if not crowded.size:
+            return solution
+        samples, part = problem.samples.columns(crowded), Part(rows.shape[1], columns=crowded)
+        return replace(solution, found=self._in_features(solution, samples.at_hand(), part))
+
+    def _law_of_features(self, weights: Array) -> Law:
+        """Return the law of a typical feature: off rows, which is a pass, only if no Gaussian."""
+        problem = self._problem
+        return GAUSSIAN if problem.kurtosis == 3.0 else problem.law(weights)
+
+    def _in_features(self, solution: Solution, samples: Samples, part: Part) -> Found:
+        """Return what was found without rows that lie together in single features of a part."""
+        problem, found = self._problem, solution.found
+        before = found.weights
         if not problem.tuning.groups:
             return found
-        # Read off rows only where it need not be a Gaussian: that is a pass.
-        law = GAUSSIAN if problem.kurtosis == 3.0 else problem.law(before.values)
+        law = self._law_of_features(before.values)
         domain = problem.domain(self._settings.bound)
         values, groups, wrong = groups_in_features(samples, domain, before.values, part.lift, law)
         if not groups or (law == GAUSSIAN and problem.law(before.values) != GAUSSIAN):
             return found
         lifted = tuple(group.lifted(part.lift) for group in groups)
         weighed = replace(found, weights=before.by_groups(values, lifted, wrong))
-        weighed = seen_by(problem, weighed)
-        # Modes of a skewed feature are no outliers: without them the rows that are left look worse.
-        worse = found.status is Status.REACHED and weighed.status is not Status.REACHED
-        return found if worse else weighed
+        # Modes of a skewed feature are no outliers: without them the rows that are left look worse,
+        # even in units that follow from their weights.
+        factor = better_units(replace(solution, found=weighed), self._settings)
+        objective = problem.objective
+        if factor is not None:
+            objective = replace(objective, samples=problem.samples.rescaled(factor))
+        left = seen_by(problem.with_objective(objective), weighed)
+        worse = found.status is Status.REACHED and left.status is not Status.REACHED
+        return found if worse else seen_by(problem, weighed)
 
 
 def is_explained(found: Found) -> bool:
@@ -351,7 +382,7 @@ def better_units(solution: Solution, settings: Settings) -> Array | None:
         # Where the components hold all variance, rounding is left.
         off = abs(level - 1.0) > tuning.units_tolerance and level > 1e-6
         return np.asarray(level) if off else None
-    if not (isinstance(settings.scale, str) and settings.scale == "auto"):
+    if not settings.finds_scales:
         return None
     factor = np.sqrt(noise.samples.variances(weights))
     # Where all rows that are kept are equal, rounding is left.

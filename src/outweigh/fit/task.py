@@ -59,6 +59,11 @@ class Settings:
         return self.covariance is None and not self.find_covariance
 
     @property
+    def finds_scales(self) -> bool:
+        """Whether the scale of each column follows from the weights of the rows."""
+        return isinstance(self.scale, str) and self.scale == "auto"
+
+    @property
     def bound(self) -> float:
         """The largest share that may be removed, before the data says more."""
         return self.tuning.loose_bound if self.contamination is None else self.contamination
