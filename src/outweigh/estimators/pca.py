@@ -385,7 +385,8 @@ def _adjusted_variances(covariance: Array) -> tuple[Indices, Array]:
         variance = max(float(diagonal[best]), 0.0)
         variances.append(variance)
         if variance > 0.0:
-            left = left - np.outer(left[:, best], left[best]) / variance
+            # Divided first: no entry is larger than the largest on the diagonal.
+            left = left - np.outer(left[:, best], left[best] / variance)
     return np.asarray(order, dtype=np.intp), np.asarray(variances)
 
 
