@@ -563,7 +563,9 @@ def _check_numbers(case: Case, est: Any) -> None:
 def _check_mean(case: Case, est: Any) -> None:
     if isinstance(est, RobustSparseMean):
         outside = np.setdiff1d(np.flatnonzero(est.location_), est.support_)
-        constant = np.flatnonzero(np.ptp(case.values[case.weight > 0], axis=0) == 0.0)
+        drawn = np.arange(len(case.values)) if est.subsample_ is None else est.subsample_
+        counted = case.values[drawn][case.weight[drawn] > 0]
+        constant = np.flatnonzero(np.ptp(counted, axis=0) == 0.0)
         _require(np.isin(outside, constant).all(), "location_ is not zero outside support_")
         _require(est.n_nonzero_ == est.support_.size, "n_nonzero_ is not the size of support_")
     elif hasattr(est, "covariance_"):

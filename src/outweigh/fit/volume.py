@@ -50,6 +50,7 @@ from outweigh.optimise.capped_simplex import CappedSimplex
 from outweigh.optimise.descent import Iterate
 from outweigh.protocols import Array, Indices, Samples, Status
 from outweigh.samples import DenseSamples
+from outweigh.samples.dense import INFINITE
 from outweigh.samples.matrices import as_array
 
 # Two steps tell the starts that are worth fifty; axes beyond the twelfth are no starts.
@@ -131,7 +132,9 @@ def fit_by_volume(noise: Noise, task: Task, settings: Settings, *, again: int = 
         every = every.beside(np.delete(axes, judged, axis=1))
     score = DistanceScore(noise.standardizer, every.lifted(part.lift), straight)
     scores = noise.rows.map(score)
-    back = scores[noise.pruned] >= scores[weights > 0.0].min()
+    # Rows infinitely far out compare equal to any others that are.
+    lowest = max(float(scores[weights > 0.0].min()), np.nextafter(-INFINITE, 0.0))
+    back = scores[noise.pruned] >= lowest
     if again and back.any():
         return fit_by_volume(noise.without(noise.pruned[~back]), task, settings, again=again - 1)
     components = part.lift(leading_directions(objective, weights)[1][:, :r])
