@@ -24,8 +24,9 @@ from outweigh.protocols import Array, Indices
 _LAW_ROWS, _LAW_COLUMNS = 2000, 200
 
 # A law of distances is kept at so many points, and a pair of them fitted in at most so many steps,
-# which end where the share of widened rows stays.
-_POINTS, _STEPS, _STAYS = 2048, 200, 1e-13
+# which end where the share of widened rows stays. One that still moves by so much is no share: steps
+# along a law without a density, as that of rows mostly zero, follow rounding for ever.
+_POINTS, _STEPS, _STAYS, _MOVES = 2048, 200, 1e-13, 1e-3
 _MANY = 1e6
 # Times log(n), the nats, or rows, that widened rows must be worth: their share, factor and scale.
 _PRICE = 1.5
@@ -154,8 +155,8 @@ def widened_beyond(
     counts = np.bincount(np.arange(n_features) * rows.shape[1] // n_features)
     clean = _convolved(np.square(rows) / step, row_weight / row_weight.sum(), counts)
     clean /= clean.sum()
-    # Of a law with so much of it at the centre this grid shows no density, nor does it widen.
-    if clean[:2].sum() > 0.25:
+    # A law with so much of it at one distance has no density that this grid shows, nor widens.
+    if (clean[1:] + clean[:-1]).max() > 0.25:
         return None
     mean = float(clean @ x)
 
@@ -172,6 +173,8 @@ def widened_beyond(
         scale = max(float(seen @ ((1.0 - odds) * x)) / ((1.0 - share) * n * mean), 1.0 / mean)
         if abs(share - before) <= _STAYS * share:
             break
+    if abs(share - before) > _MOVES * share:
+        return None
     heavy = radial_law(steps, weight, n_features, _MANY, 0.0, shrink=False)
     by_columns = float(seen @ np.log(law(one)))
     by_tails = float(seen @ heavy.log_density(np.maximum(x, 0.5)))
