@@ -24,7 +24,7 @@ from outweigh.protocols import Array, Indices
 _LAW_ROWS, _LAW_COLUMNS = 2000, 200
 
 # A law of distances is kept at so many points, and a pair of them fitted in at most so many steps,
-# which end where the share of widened rows stays. One that still moves by so much is no share: steps
+# which end where the share of widened rows stays. One that still moves by so much is none: steps
 # along a law without a density, as that of rows mostly zero, follow rounding for ever.
 _POINTS, _STEPS, _STAYS, _MOVES = 2048, 200, 1e-13, 1e-3
 _MANY = 1e6
