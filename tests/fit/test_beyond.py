@@ -98,3 +98,9 @@ def test_no_sparse_component_is_found_twice_where_rows_vary_less_than_noise(
     shaken = less + 1e-14 * np.random.default_rng(0).standard_normal((D, D))
     again = beyond().sparse((shaken + shaken.T) / 2.0, np.eye(D)[:, :4], n_nonzero, 0.1)
     np.testing.assert_allclose(np.abs(again), np.abs(found), atol=1e-3)
+
+
+def test_a_feature_that_a_component_has_taken_is_not_taken_again() -> None:
+    u = beyond().whitened(np.eye(D)[:, [4]])
+    found = beyond().sparse(9.0 * u @ u.T, np.hstack([u, u, u]), (1, 1, 1), limit=0.05)
+    assert len({*np.flatnonzero(found.any(axis=1))}) == 3

@@ -32,6 +32,8 @@ _STEPS = 50
 _WHITENED = 4
 # A found direction of no excess keeps this share of the strongest one's, to be a direction at all.
 _FAINT = 1e-9
+# A direction of which no more than this is left beside the components, as a length, is rounding.
+_SPANNED = 1e-6
 
 # A column that lies in the components but for this share tells nothing of the noise.
 _SMALL_SHARE = 0.1
@@ -125,11 +127,16 @@ class Beyond:
         order = np.linspace(1.0, 0.5, excess.shape[0])
         faint = _FAINT * max(float(np.abs(excess).max()), 1.0)
         moment = excess + np.diag(1.0 + faint * order)
+        # A feature whose whitened direction is spanned by components has nothing left to tell.
+        left, whole = self.whitener, np.linalg.norm(self.whitener, axis=0)
         for j, start in enumerate(found.T):
             count = n_nonzero[j] if n_nonzero else None
-            v = self._truncated_power(moment - np.eye(order.size), start, count, limit)
+            free = np.linalg.norm(left, axis=0) > _SPANNED * whole
+            v = self._truncated_power(moment - np.eye(order.size), start, count, limit, free)
             components.append(v)
-            moment = projected_out(moment, self.whitened(v)[:, None])
+            u = self.whitened(v)[:, None]
+            moment = projected_out(moment, u)
+            left = left - u @ (u.T @ left)
         return np.column_stack(components)
 
     def whitened(self, components: Array) -> Array:
@@ -138,22 +145,24 @@ class Beyond:
         return np.asarray(images / np.linalg.norm(images, axis=0))
 
     def _truncated_power(
-        self, excess: Array, start: Array, count: int | None, limit: float
+        self, excess: Array, start: Array, count: int | None, limit: float, free: Array
     ) -> Array:
-        kept = self._kept(excess, start, count, limit)
+        kept = self._kept(excess, start, count, limit, free)
         for _ in range(_STEPS):
             v = self._on_features(excess, kept)
-            last, kept = kept, self._kept(excess, self.whitened(v), count, limit)
+            last, kept = kept, self._kept(excess, self.whitened(v), count, limit, free)
             if np.array_equal(kept, last):
                 break
         return v
 
-    def _kept(self, excess: Array, u: Array, count: int | None, limit: float) -> Indices:
+    def _kept(
+        self, excess: Array, u: Array, count: int | None, limit: float, free: Array
+    ) -> Indices:
         image = excess @ u
         if count is not None:
-            return top_k_indices(self._to_features(image + u), count)
+            return top_k_indices(self._to_features(image + u) * free, count)
         level = limit * np.sqrt(1.0 + max(float(u @ image), 0.0))
-        entries = self._to_features(image)
+        entries = self._to_features(image) * free
         kept = np.flatnonzero(np.abs(entries) > level)
         return kept if kept.size else top_k_indices(entries, 1)
 
