@@ -55,7 +55,8 @@ from outweigh.samples.matrices import as_array
 
 # Two steps tell the starts that are worth fifty; axes beyond the twelfth are no starts.
 _FIRST_STEPS, _FINALISTS, _STEPS, _STARTS_ALONG = 2, 8, 50, 12
-_SINGULAR = 1e-12
+# From here variances, known to 1e-16, tell volumes to the digits that these are compared by.
+_SINGULAR = 1e-8
 # With so many rows for each column a fit is no closer to its own rows than to others, and none need
 # be held out: five times as quick.
 _ROWS_FOR_NO_FOLDS = 100
