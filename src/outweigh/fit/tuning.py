@@ -38,7 +38,8 @@ class Tuning:
     clump
         A group that stands apart is a clump where its deviation is this part of the bulk's, or
         less: it is wrong wherever it is. Wider ones may be genuine, as kinds of a digit are (0.5
-        and more), and their distance tells.
+        and more), and their distance tells. At 0.25 of clusters eight deviations away in skewed and
+        heavy columns .58 is found for .84 (`pca_cases --group tails`), and nothing else moves.
     slow
         On a part of the features, two steps in a row that leave more than this share of the best
         value end a descent: the next full pass knows better what is left to do.
@@ -102,7 +103,7 @@ class Tuning:
     volume_bound: float = _rule(0.25, off=0.4)
     rows_per_direction: int = _rule(5, off=1)
     most_directions: int = _rule(8, off=10**9)
-    clump: float = _rule(0.25, off=0.0)
+    clump: float = _rule(0.45, off=0.0)
     slow: float = _rule(0.98, off=1.0)
     groups: int = _rule(20, off=0)
     columns_per_entry: int = _rule(3, off=1)
