@@ -414,3 +414,44 @@ def test_no_variance_is_below_zero() -> None:
     exceeds = floor._diagonal_exceeds(np.array([1.0, 1.5]), 3.0, 3.0)
     np.testing.assert_allclose(exceeds, stats.chi2.sf([6.0, 7.5], 2.0), rtol=0.05)
     assert np.isfinite(floor._diagonal_exceeds(np.array([0.5]), 1.0, 3.0)).all()
+
+
+def test_of_fewer_rows_than_features_the_others_have_no_variance_and_count_one_each() -> None:
+    """Against drawn eigenvalues: nine of twelve are not zero."""
+    n, d, rng = 10, 12, np.random.default_rng(22)
+    drawn = [np.cov(rng.standard_normal((n, d)).T, bias=True) - np.eye(d) for _ in range(400)]
+    sizes = np.sort(np.abs(np.linalg.eigvalsh(np.array(drawn))), axis=1)[:, ::-1]
+    for rank in (2, 3, 4, 6):
+        expected = np.median(sizes[:, :rank].sum(axis=1))
+        assert noise_floor(KyFan(rank), n, d).median == pytest.approx(expected, rel=0.08)
+    assert np.isfinite(noise_floor(KyFan(1), 1.0, 3).upper)
+
+
+@pytest.mark.parametrize("d", [12, 50])
+def test_of_many_rows_the_spectrum_has_two_edges_alike(d: int) -> None:
+    """2 sqrt(d / n) from one, and independent: n = 10^9 rows."""
+    n, b = 1e9, np.sqrt(d - 0.5)
+    found = noise_floor(KyFan(1), n, d)
+    for value, p in ((found.median, 0.5), (found.upper, floor._UPPER_QUANTILE)):
+        edge = optimize.brentq(lambda x, p=p: floor._tracy_widom(x) ** 2 - p, -5.0, 9.0)
+        expected = (2.0 * b + edge * b ** (-1.0 / 3.0)) / np.sqrt(n)
+        assert value == pytest.approx(expected, rel=1e-3)
+
+
+@pytest.mark.parametrize("rank", [2, 5])
+def test_heavier_tails_widen_a_spectrum_by_the_variance_of_its_rows(rank: int) -> None:
+    # Of d(d-1)/2 products of variance one and d squares of variance kurtosis - 1, a row has d - 1
+    # and one.
+    d, kurtosis = 8, 9.0
+    expected = np.sqrt((d - 1.0 + kurtosis - 1.0) / (d - 1.0 + 2.0))
+    heavy, plain = (noise_floor(KyFan(rank), 300, d, each) for each in (kurtosis, 3.0))
+    assert heavy.median == pytest.approx(expected * plain.median)
+    assert heavy.upper == pytest.approx(expected * plain.upper)
+
+
+def test_two_rows_have_a_direction_without_variance_which_is_one_from_unit_variance() -> None:
+    assert noise_floor(KyFan(1), 2.0, 2).median >= 1.0
+
+
+def test_all_entries_have_no_lighter_tails_than_those_of_two_values() -> None:
+    assert floor._frobenius(100.0, 2, 1.0) == floor._frobenius(100.0, 2, 1.5)
