@@ -184,7 +184,7 @@ def test_the_price_is_half_the_logarithm_of_the_rows_for_each_number() -> None:
         (two, False, 7),
     ):
         group = Group(one, 0.0, 1.0, GAUSSIAN, centres, centres, 0.1 * centres, alike)
-        # The share and centre of each law; where they are free, all spreads, that of clean rows too.
+        # The share and centre of each law; where they are free all spreads, also of clean rows.
         assert group.price(400.0) == pytest.approx(0.5 * np.log(400.0) * numbers)
 
 
