@@ -152,6 +152,14 @@ def with_certificate(**changes: object) -> io.BytesIO:
     return with_state(certificate_={**certificate, "fields": {**certificate["fields"], **changes}})
 
 
+def with_other_columns(name: str) -> io.BytesIO:
+    """A model whose rows are scored in the columns that another array names."""
+    model = content(name)
+    fields = model["state"]["_score"]["fields"]
+    fields["standardizer"]["fields"]["columns"] = model["state"]["_incomplete"]
+    return with_json(name, **model)
+
+
 def pickled() -> io.BytesIO:
     return io.BytesIO(pickle.dumps({"format": "outweigh model"}))
 
@@ -194,6 +202,8 @@ REFUSED = {
     "no certificate": (lambda: with_state(certificate_=None), "certificate_ of RobustMean is not"),
     "text in a record": (lambda: with_certificate(objective="low"), "objective of Certificate is"),
     "no floor": (lambda: with_certificate(noise_floor=None), "noise_floor of Certificate is not"),
+    "more digits than are written": (lambda: with_certificate(objective=10**30), "more digits"),
+    "a score of other columns": (lambda: with_other_columns("RobustMean"), "is damaged"),
     "an array in a record": (
         lambda: with_certificate(moreau={"array": 0}),
         "moreau of Certificate is not",
@@ -241,6 +251,26 @@ def test_parameters_are_those_that_a_fit_would_take(name: str) -> None:
     for key in content(name)["parameters"]:
         with pytest.raises(ModelFileError, match=f"The '{key}' parameter of"):
             load_model(with_json(name, parameters={key: -5.5}))
+
+
+@every_estimator
+def test_no_array_of_zeros_leaves_a_row_without_a_score(name: str) -> None:
+    # Rows at the origin of a scale of zero, above all.
+    X = np.vstack([rows(name), np.zeros(20), fitted(name)._score.standardizer.origin])
+    with zipfile.ZipFile(io.BytesIO(stored(name))) as archive:
+        arrays = {m: archive.read(m) for m in archive.namelist() if m.endswith(".npy")}
+    taken = 0
+    for member, data in arrays.items():
+        zeros = io.BytesIO()
+        np.save(zeros, np.zeros_like(np.load(io.BytesIO(data))))
+        try:
+            est = load_model(rewritten({member: zeros.getvalue()}, name))
+        except ModelFileError:
+            continue
+        taken += 1
+        assert np.isfinite(est.score_samples(X)).all()
+    # Weights, components and centres of zero are as good as any.
+    assert 0 < taken < len(arrays)
 
 
 def test_a_missing_file_and_a_folder_are_refused(tmp_path: Path) -> None:

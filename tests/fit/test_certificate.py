@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
+from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
 
+from outweigh import RobustMean, RobustSparseMean
 from outweigh.fit.certificate import Certificate, Moreau, stationarity, theorem_stationarity
 from outweigh.norms import LargestEntries
 from outweigh.norms.floor import NoiseFloor
@@ -124,6 +129,32 @@ def test_a_level_far_above_the_floor_is_not_clean_whatever_the_status() -> None:
 def test_the_certificate_prints_its_numbers() -> None:
     text = str(replace(CLEAN, moreau=Moreau(0.25, 0.01, 3.0)))
     assert all(part in text for part in ("clean level reached", "12.50%", "20.00%", "0.25"))
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("estimator", [RobustMean, partial(RobustSparseMean, 4)])
+def test_a_tenth_of_the_rows_is_seen_beyond_the_distance_that_is_told(
+    estimator: Callable[..., Any], seed: int
+) -> None:
+    rng = np.random.default_rng([30, seed])
+    X = rng.standard_normal((1000, 30))
+    est = estimator(scale=None, covariance=None, contamination=0.0)
+    unseen = est.fit(X).certificate_.unseen
+    direction = np.append(np.full(4, 0.5), np.zeros(26))
+    for times, seen in ((0.0, False), (1.2, True)):
+        group = X + (np.arange(1000) < 100)[:, None] * times * unseen * direction
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            assert est.fit(group).certificate_.clean is not seen
+
+
+def test_how_far_rows_may_lie_unseen_is_told_where_a_level_is_known() -> None:
+    # 0.1 (1 - 0.1) s^2 = 1.2
+    assert CLEAN.unseen == pytest.approx(np.sqrt(1.2 / 0.09))
+    assert "lie together up to 3.7 noise units away" in str(CLEAN)
+    for noise in ("elliptical", "other"):
+        assert replace(CLEAN, noise=noise).unseen == np.inf
+        assert "unseen" not in str(replace(CLEAN, noise=noise))
 
 
 @pytest.mark.parametrize("noise", ["white", "given"])

@@ -7,6 +7,15 @@ import pytest
 from scipy import stats
 
 from outweigh.fit.groups import (
+    _bounded,
+    _first_directions,
+    _fourth_axes,
+    _in_span,
+    _longer_tail,
+    _principal,
+    _pull,
+    _some_rows,
+    _whitener,
     gain_of_one_law,
     price_of_direction,
     principal_axes,
@@ -161,3 +170,199 @@ def test_of_less_than_two_rows_of_weight_neither_group_is_empty() -> None:
         _, odds, gain = two_groups(Y, weight, np.ones((1, 1)), 5)
     assert np.isfinite(odds).all()
     assert np.isfinite(gain).all()
+
+
+def test_a_direction_costs_half_the_logarithm_of_the_rows_for_each_feature_and_one_nat_more() -> (
+    None
+):
+    assert price_of_direction(1000.0, 20) == pytest.approx(20.0 + 10.0 * np.log(50.0))
+    # From three rows for each feature on.
+    assert price_of_direction(60.0, 20) == pytest.approx(20.0 + 10.0 * np.log(3.0))
+    assert price_of_direction(59.0, 20) == pytest.approx(np.log(20 / 0.05))
+    assert price_of_direction(12.0, 20) == pytest.approx(np.log(12 / 0.05))
+
+
+@pytest.mark.parametrize("move", [True, False])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_pairs_are_fitted_as_one_by_one_in_words(move: bool, weighted: bool) -> None:
+    """Expectation maximisation of two Gaussians of one covariance, by its definition."""
+    rng = np.random.default_rng(50)
+    Y = rng.standard_normal((200, 3))
+    Y[:60, 0] += 3.0
+    weight = rng.integers(1, 4, 200).astype(float) if weighted else np.ones(200)
+    share = weight / weight.sum()
+    Y = Y - share @ Y
+    Y = Y @ np.linalg.inv(np.linalg.cholesky((Y * share[:, None]).T @ Y)).T
+    start = np.linalg.qr(rng.standard_normal((3, 3)))[0][:, :2]
+    odds = rng.uniform(0.2, 0.8, (200, 2))
+    directions, found, gain = two_groups(Y, weight, start, 3, odds, move=move)
+    for j in range(2):
+        v, chance = start[:, j], odds[:, j]
+        for step in range(4):
+            y, p = Y @ v, share @ chance
+            means = [share @ ((1.0 - chance) * y) / (1.0 - p), share @ (chance * y) / p]
+            within = share @ ((1.0 - chance) * (y - means[0]) ** 2 + chance * (y - means[1]) ** 2)
+            # The whole is one, for each direction of unit length.
+            pdf = [stats.norm.pdf(y, mean, np.sqrt(within)) for mean in means]
+            density = (1.0 - p) * pdf[0] + p * pdf[1]
+            chance = p * pdf[1] / density
+            if move and step < 3:
+                v = Y.T @ (share * (chance - share @ chance))
+                v = v / np.linalg.norm(v)
+        np.testing.assert_allclose(directions[:, j], v, atol=1e-9)
+        np.testing.assert_allclose(found[:, j], chance, atol=1e-9)
+        expected = weight @ (np.log(density) - stats.norm.logpdf(y))
+        assert gain[j] == pytest.approx(expected, rel=1e-9)
+
+
+def test_a_group_of_one_point_has_some_width_and_a_row_at_least() -> None:
+    y = np.append(np.zeros(99), 10.0)[:, None]
+    y = (y - y.mean()) / y.std()
+    _, odds, gain = two_groups(y, np.ones(100), np.ones((1, 1)), 10, (y > 1.0).astype(float))
+    # A hundredth of the variance is left: log(100)/2 nats a row, less what the shares cost.
+    expected = 100.0 * (0.5 * np.log(100.0)) + 99.0 * np.log(0.99) + np.log(0.01) + 50.0
+    assert gain[0] == pytest.approx(expected, rel=1e-6)
+    assert odds[:99].max() < 1e-6 < 0.999 < odds[99, 0]
+    # Odds that name nobody are those of one row.
+    _, none, _ = two_groups(y, np.ones(100), np.ones((1, 1)), 0, np.zeros((100, 1)))
+    assert np.isfinite(none).all()
+
+
+def test_the_longer_tail_is_where_third_moments_point_to() -> None:
+    rng = np.random.default_rng(51)
+    y = rng.exponential(size=(199, 4)) * [1.0, -1.0, 1.0, -1.0]
+    y = y - y.mean(axis=0)
+    found = _longer_tail(y, np.full(199, 1.0 / 199.0))
+    for j, share in enumerate((0.15, 0.3, 0.15, 0.3)):
+        outward = y[:, j] * (-1.0 if j % 2 else 1.0)
+        # Those rows whose share with all beyond them is just more than so much.
+        count = int(199 * share) + 1
+        np.testing.assert_array_equal(found[:, j], outward >= np.sort(outward)[-count])
+
+
+def test_rows_are_drawn_in_to_the_radius_that_one_gaussian_row_in_a_hundred_exceeds() -> None:
+    rng = np.random.default_rng(52)
+    Y = rng.standard_normal((1001, 4))
+    Y[:50] *= 20.0
+    length = np.linalg.norm(Y, axis=1)
+    radius = np.median(length) * np.sqrt(stats.chi2.isf(0.01, 4) / stats.chi2.isf(0.5, 4))
+    expected = np.minimum(length, radius)
+    drawn = Y * _pull(Y, np.ones(1001), 4)[:, None]
+    np.testing.assert_allclose(np.linalg.norm(drawn, axis=1), expected, rtol=1e-9)
+    # Where more than half of the rows are at the origin, in units of all.
+    most = np.vstack([np.zeros((6, 1)), 3.0 * np.ones((4, 1))])
+    scale = np.sqrt(0.4 * 9.0 * stats.chi2.isf(0.01, 1) / stats.chi2.isf(0.5, 1))
+    assert _pull(most, np.ones(10), 1)[-1] == pytest.approx(min(1.0, scale / 3.0))
+
+
+def test_whitened_rows_have_second_moments_of_one_and_it_is_told_how_far_they_were() -> None:
+    rng = np.random.default_rng(53)
+    Y = rng.standard_normal((300, 3)) * [1.0, 2.0, 5.0]
+    share = rng.random(300)
+    share /= share.sum()
+    whitener, spread = _whitener(Y, share)
+    white = Y @ whitener
+    np.testing.assert_allclose((white * share[:, None]).T @ white, np.eye(3), atol=1e-10)
+    np.testing.assert_allclose(whitener, whitener.T, atol=1e-12)
+    assert spread == pytest.approx(np.linalg.cond((Y * share[:, None]).T @ Y))
+    # A direction without variance has no more than rounding.
+    flat = Y * [1.0, 1.0, 0.0]
+    assert _whitener(flat, share)[1] == pytest.approx(1e10)
+
+
+def test_fourth_axes_turn_toward_the_longer_tail() -> None:
+    Y = np.random.default_rng(54).exponential(size=(400, 3)) - 1.0
+    share = np.full(400, 1.0 / 400.0)
+    axes = _fourth_axes(Y, share)
+    fourth = sum(np.outer(y, y) * (y @ y) for y in Y) / 400.0
+    values = np.diag(axes.T @ fourth @ axes)
+    np.testing.assert_allclose(axes.T @ fourth @ axes, np.diag(values), atol=1e-9)
+    np.testing.assert_allclose(axes.T @ axes, np.eye(3), atol=1e-12)
+    assert np.all(np.mean((Y @ axes) ** 3, axis=0) > 0.0)
+
+
+def test_bounded_rows_are_white_and_the_same_in_other_units() -> None:
+    rng = np.random.default_rng(55)
+    X = correlated(300, 4)
+    X[:10] += 50.0
+    weight = rng.integers(1, 3, 300).astype(float)
+    Y, share = _bounded(X, weight), weight / weight.sum()
+    np.testing.assert_allclose(share @ Y, 0.0, atol=1e-9)
+    np.testing.assert_allclose((Y * share[:, None]).T @ Y, np.eye(4), atol=1e-9)
+    # No row is beyond what a few of them are allowed to be.
+    assert np.linalg.norm(Y, axis=1).max() < 1.3 * np.sqrt(stats.chi2.isf(0.01, 4))
+
+
+def test_principal_rows_have_variance_one_along_axes_of_more_than_the_average() -> None:
+    rng = np.random.default_rng(56)
+    X = rng.standard_normal((60, 40)) * np.append([9.0, 6.0, 4.0], np.ones(37))
+    Y = _principal(X, np.ones(60))
+    assert Y.shape == (60, 3)
+    np.testing.assert_allclose(Y.T @ Y / 60.0, np.eye(3), atol=1e-9)
+    np.testing.assert_allclose(Y.mean(axis=0), 0.0, atol=1e-9)
+    assert np.abs(np.corrcoef(Y[:, 0], X[:, 0])[0, 1]) > 0.95
+
+
+def test_some_rows_stand_for_all_evenly_along_a_direction() -> None:
+    rng = np.random.default_rng(57)
+    Y, weight = rng.standard_normal((1000, 3)), rng.integers(1, 4, 1000).astype(float)
+    for count in (weight.sum(), weight.sum() + 1.0):
+        places, times = _some_rows(Y, weight, int(count))
+        np.testing.assert_array_equal(places, np.arange(1000))
+        np.testing.assert_array_equal(times, weight)
+    places, times = _some_rows(Y, weight, 200)
+    assert times.sum() == 200
+    assert places.size == np.unique(places).size
+    along = Y @ np.random.default_rng(1).standard_normal(3)
+    for level in (0.1, 0.5, 0.9):
+        cut = np.quantile(along, level, weights=weight, method="inverted_cdf")
+        # Each stands for a two-hundredth of the weight.
+        of_some = times[along[places] <= cut].sum() / 200.0
+        assert of_some == pytest.approx(weight[along <= cut].sum() / weight.sum(), abs=1.0 / 200.0)
+
+
+def test_directions_that_are_tried_first_are_many_and_of_unit_length() -> None:
+    rng = np.random.default_rng(58)
+    Y = rng.standard_normal((400, 5))
+    # Along one axis alone rows are skewed.
+    Y[:, 1] = rng.exponential(size=400) - 1.0
+    first = _first_directions(Y, np.ones(400))
+    np.testing.assert_allclose(np.linalg.norm(first, axis=0), 1.0)
+    # Skewed, its end, three and three of five axes, all axes and fifty.
+    assert first.shape == (5, 2 + 5 + 5 + 50)
+    assert np.all(np.abs(first[1, :2]) > 0.8)
+    assert abs(first[1, 1]) > 0.95
+
+
+def test_in_a_subspace_coordinates_are_those_of_the_directions_between_rows() -> None:
+    rng = np.random.default_rng(59)
+    inside = rng.standard_normal((30, 2)) @ rng.standard_normal((2, 5)) + 7.0
+    found = _in_span(inside, np.ones(30))
+    assert found.shape == (30, 2)
+    apart = np.linalg.norm(inside[:, None] - inside, axis=2)
+    np.testing.assert_allclose(np.linalg.norm(found[:, None] - found, axis=2), apart, atol=1e-9)
+    whole = rng.standard_normal((30, 5))
+    assert _in_span(whole, np.ones(30)) is whole
+    equal = np.full((30, 5), 3.0)
+    assert _in_span(equal, np.ones(30)) is equal
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_a_valley_is_the_least_density_between_two_groups_over_the_lower_peak(seed: int) -> None:
+    rng = np.random.default_rng([60, seed])
+    y = np.append(rng.standard_normal(200), rng.normal(4.0, 0.7, 60))
+    weight = rng.integers(1, 3, 260).astype(float)
+    minor = np.arange(260) >= 200
+    means = [np.average(y[group], weights=weight[group]) for group in (minor, ~minor)]
+    deviations = [
+        np.sqrt(np.average((y[group] - mean) ** 2, weights=weight[group]))
+        for group, mean in zip((minor, ~minor), means, strict=True)
+    ]
+    width = 1.06 * min(deviations) * weight.sum() ** -0.2
+    grid = np.linspace(*means, 41)
+    density = np.array([weight @ stats.norm.pdf(y, at, width) for at in grid])
+    expected = density.min() / min(density[:5].max(), density[-5:].max())
+    assert valley(y, weight, minor) == pytest.approx(expected, rel=1e-9)
+    # Of fewer than three rows there is no density.
+    assert valley(y, np.ones(260), np.arange(260) >= 258) == 1.0
+    assert valley(y, np.ones(260), np.arange(260) >= 257) < 1.0

@@ -11,7 +11,14 @@ from scipy.stats import norm
 from scipy.stats import t as student
 
 from outweigh.fit.law import GAUSSIAN, Student
-from outweigh.fit.mixture import Group, fitted, laws_along, two_laws
+from outweigh.fit.mixture import (
+    Group,
+    fitted,
+    fitted_in_features,
+    laws_along,
+    one_law,
+    two_laws,
+)
 
 Array = NDArray[np.float64]
 
@@ -137,3 +144,161 @@ def test_two_laws_have_the_shares_and_centres_of_the_rows() -> None:
     assert gain == pytest.approx(np.log(both / norm.pdf(y, y.mean(), y.std())).sum(), abs=5.0)
     moved = group.moved(np.ones(1), 2.0)
     np.testing.assert_allclose(moved.wrong(y + 2.0), group.wrong(y), atol=1e-12)
+
+
+def test_outliers_alike_are_of_the_law_of_the_clean_rows_and_others_are_gaussian() -> None:
+    y, law, one = np.linspace(-4.0, 9.0, 60), Student(4.0), np.ones(1)
+    clean = 0.85 * student.pdf(y, 4.0, 0.2, 0.9)
+    for alike, of_others in ((True, student.pdf(y, 4.0, 3.0, 1.2)), (False, norm.pdf(y, 3.0, 1.2))):
+        group = Group(one, 0.2, 0.9, law, 3.0 * one, 1.2 * one, 0.15 * one, alike)
+        wrong = 0.15 * of_others
+        np.testing.assert_allclose(group.log_odds(y), np.log(wrong / clean), rtol=1e-9, atol=1e-9)
+        density, chances = group.judged(y)
+        np.testing.assert_allclose(density, np.log(clean + wrong), rtol=1e-9)
+        np.testing.assert_allclose(chances[1], wrong / (clean + wrong), rtol=1e-9)
+        np.testing.assert_allclose(chances.sum(axis=0), 1.0)
+        base = np.full(60, 1.0 / 60.0)
+        gained = np.mean(np.log((clean + wrong) / (clean / 0.85)))
+        assert group.explained(y, base) == pytest.approx(gained)
+
+
+def test_beyond_the_outliers_on_either_side_a_row_is_as_likely_to_be_wrong_as_there() -> None:
+    # Of a clean law with longer tails than theirs.
+    one = np.ones(1)
+    both = np.array([-3.0, 3.5])
+    group = Group(one, 0.0, 1.0, Student(2.0), both, np.full(2, 0.2), np.full(2, 0.05))
+    for side, last in ((-1.0, -3.0), (1.0, 3.5)):
+        beyond = group.wrong(last + side * np.linspace(0.0, 40.0, 200))
+        assert np.all(beyond >= group.wrong(np.array([last]))[0] - 1e-12)
+    # On the side without outliers there is no last one.
+    lone = Group(one, 0.0, 1.0, Student(2.0), 3.0 * one, 0.2 * one, 0.05 * one)
+    assert np.all(lone.wrong(np.linspace(-40.0, -1.0, 50)) == 0.0)
+
+
+def test_the_price_is_half_the_logarithm_of_the_rows_for_each_number() -> None:
+    one, two = np.ones(1), np.ones(2)
+    for centres, alike, numbers in (
+        (one, True, 2),
+        (two, True, 4),
+        (one, False, 4),
+        (two, False, 7),
+    ):
+        group = Group(one, 0.0, 1.0, GAUSSIAN, centres, centres, 0.1 * centres, alike)
+        # The share and centre of each law; where they are free all spreads, also of clean rows.
+        assert group.price(400.0) == pytest.approx(0.5 * np.log(400.0) * numbers)
+
+
+@pytest.mark.parametrize("law", [GAUSSIAN, Student(4.0)])
+def test_in_features_a_law_is_the_product_of_those_of_the_features(law: Student) -> None:
+    rng = np.random.default_rng(44)
+    x = rng.standard_normal((50, 3)) + 0.5
+    direction, origin = np.array([0.0, 0.6, 0.0, 0.8, 0.0]), np.arange(5.0) / 10.0
+    one = np.ones(1)
+    group = Group(direction, 1.0, 1.0, law, 3.5 * one, 1.3 * one, 0.2 * one, True, origin)
+    seen = x[:, :2]
+    expected = []
+    # Centres are 2.5 apart along the direction.
+    for share, moved, spread in ((0.8, 0.0, 1.0), (0.2, 2.5, 1.3)):
+        place = origin[[1, 3]] + moved * direction[[1, 3]]
+        logs = student.logpdf(seen, law.freedom, place, spread).sum(axis=1)
+        expected.append(np.log(share) + logs)
+    np.testing.assert_allclose(group.log_odds(seen), expected[1] - expected[0], rtol=1e-9)
+    # A feature in which nothing moves is looked at where all are: it says nothing if spreads agree.
+    every = Group(direction, 1.0, 1.0, law, 3.5 * one, one, 0.2 * one, True, origin)
+    wide = rng.standard_normal((50, 5))
+    np.testing.assert_allclose(every.log_odds(wide), every.log_odds(wide[:, [1, 3]]), atol=1e-9)
+
+
+def drawn_apart(seed: int, share: float = 0.1) -> tuple[Array, Array]:
+    """Rows of four features, of which a share is moved by three in two of them."""
+    rng = np.random.default_rng([45, seed])
+    x = rng.standard_normal((N, 4))
+    wrong = np.arange(N) < share * N
+    x[wrong, :2] += 3.0
+    return x, wrong.astype(float)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_rows_moved_in_features_are_found_there(seed: int) -> None:
+    x, wrong = drawn_apart(seed)
+    base = np.full(N, 1.0 / N)
+    group = fitted_in_features(x, base, N, GAUSSIAN, wrong[None, :], 50)
+    assert group is not None
+    assert np.linalg.norm(group.direction) == pytest.approx(1.0)
+    # A mean of 100 rows is off by 1/10 in each feature.
+    np.testing.assert_allclose(group.direction, [0.5**0.5, 0.5**0.5, 0.0, 0.0], atol=0.12)
+    assert group.shares[0] == pytest.approx(0.1, abs=0.01)
+    assert group.centres[0] - group.centre == pytest.approx(18.0**0.5, abs=0.3)
+    assert group.spreads[0] == pytest.approx(1.0, abs=0.15)
+    assert group.centre == pytest.approx(group.origin @ group.direction)
+    np.testing.assert_allclose(group.origin, 0.0, atol=4.0 / np.sqrt(0.9 * N))
+    # The likelihood has risen to the end: odds give the means that they were made of again.
+    chance = group.wrong(x)
+    again = chance @ x / chance.sum()
+    np.testing.assert_allclose(
+        again - (1.0 - chance) @ x / (1.0 - chance).sum(),
+        (group.centres[0] - group.centre) * group.direction,
+        atol=0.03,
+    )
+
+
+def test_clean_rows_are_the_majority_or_there_is_no_fit() -> None:
+    x, _ = drawn_apart(0)
+    base, most = np.full(N, 1.0 / N), np.where(np.arange(N) < 600, 1.0, 0.0)
+    assert fitted_in_features(x, base, N, GAUSSIAN, most[None, :], 5) is None
+    assert fitted(x[:, 0], base, N, GAUSSIAN, most[None, :], free=True) is None
+    # Of two rows there is no law; three have one.
+    for count, found in ((2, False), (3, True)):
+        few = (np.argsort(np.argsort(-x[:, 0])) < count).astype(float)
+        y = x[:, 0] + 9.0 * few
+        assert (fitted(y, base, N, GAUSSIAN, few[None, :], free=False) is not None) is found
+
+
+def test_a_law_is_never_narrower_than_a_fiftieth_of_all_rows_or_the_step_of_the_values() -> None:
+    y = np.append(np.random.default_rng(46).standard_normal(950), np.full(50, 5.0))
+    wrong, base = (y == 5.0).astype(float)[None, :], np.full(N, 1.0 / N)
+    for law, least in ((GAUSSIAN, 0.02 * y.std()), (Student(np.inf, 0.3), 0.3)):
+        both = fitted(y, base, N, law, wrong, free=True)
+        assert both is not None
+        assert both[0].spreads[0] == pytest.approx(least, rel=1e-6)
+        tied = fitted(y, base, N, law, wrong, free=False)
+        assert tied is not None
+        assert (tied[0].spread, tied[0].spreads[0]) == (1.0, 1.0)
+
+
+@pytest.mark.parametrize("free", [False, True])
+def test_the_most_likely_place_of_students_law_is_found(free: bool) -> None:
+    """Beside a group far out, so that the two do not mix: the place by a search."""
+    rng = np.random.default_rng(47)
+    y = np.append(rng.standard_t(4.0, 900), 60.0 + rng.standard_normal(100))
+    wrong = (np.arange(N) >= 900).astype(float)[None, :]
+    both = fitted(y, np.full(N, 1.0 / N), N, Student(4.0), wrong, free=free, steps=1000)
+    assert both is not None
+    places = np.linspace(-0.2, 0.2, 81)
+    spreads = np.linspace(0.8, 1.2, 81) if free else np.ones(1)
+    likelihood = [[student.logpdf(y[:900], 4.0, m, s).sum() for m in places] for s in spreads]
+    at, where = np.unravel_index(np.argmax(likelihood), (spreads.size, places.size))
+    # Steps end where all rows gain less than 0.01 nats: 0.14 standard errors.
+    assert both[0].centre == pytest.approx(places[where], abs=0.02)
+    assert both[0].spread == pytest.approx(spreads[at], abs=0.02)
+
+
+def test_laws_are_none_where_outliers_are_not_apart_or_more_than_may_be() -> None:
+    rng = np.random.default_rng(48)
+    y, base = rng.standard_normal(2000), np.full(2000, 1.0 / 2000.0)
+    start = (np.arange(2000) < 200).astype(float)
+    assert laws_along(y, base, 2000.0, GAUSSIAN, start) is None
+    y[:200] += 5.0
+    assert laws_along(y, base, 2000.0, GAUSSIAN, start) is not None
+    assert laws_along(y, base, 2000.0, GAUSSIAN, start, 0.05) is None
+    assert laws_along(y, base, 2000.0, GAUSSIAN, np.zeros(2000)) is None
+
+
+@pytest.mark.parametrize("freedom", [3.0, np.inf])
+def test_one_law_is_the_most_likely_of_its_kind(freedom: float) -> None:
+    y = 2.0 + 3.0 * np.random.default_rng(49).standard_t(3.0, 500)
+    base = np.full(500, 1.0 / 500.0)
+    best = norm.logpdf(y, y.mean(), y.std())
+    if np.isfinite(freedom):
+        best = student.logpdf(y, *student.fit(y, fdf=freedom))
+    assert one_law(y, base, Student(freedom)) == pytest.approx(best.mean(), abs=1e-4)

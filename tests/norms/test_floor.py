@@ -245,16 +245,20 @@ def test_one_row_has_a_floor() -> None:
     assert np.isfinite(floor._diagonal(np.array([0.0]), 1.0, 3.0)).all()
 
 
-def test_the_largest_entry_of_two_features_is_that_of_three_independent_ones() -> None:
+@pytest.mark.parametrize("kurtosis", [1.5, 60.0])
+def test_the_largest_entry_of_two_features_is_that_of_three_independent_ones(
+    kurtosis: float,
+) -> None:
     """One off the diagonal of variance 1/n, two on it of variance (kurtosis - 1)/n."""
     n = 1e8
 
     def below(x: float) -> float:
-        off, on = 2.0 * stats.norm.cdf(x) - 1.0, 2.0 * stats.norm.cdf(x / np.sqrt(0.5)) - 1.0
-        return float(off * on**2)
+        off, on = stats.norm.cdf(x), stats.norm.cdf(x / np.sqrt(kurtosis - 1.0))
+        return float((2.0 * off - 1.0) * (2.0 * on - 1.0) ** 2)
 
-    expected = optimize.brentq(lambda x: below(x) - floor._UPPER_QUANTILE, 0.1, 9.0)
-    assert np.sqrt(n) * floor._of_entries(n, 2, 1, 1.5).upper == pytest.approx(expected, rel=0.01)
+    expected = optimize.brentq(lambda x: below(x) - floor._UPPER_QUANTILE, 0.1, 60.0)
+    found = np.sqrt(n) * floor._of_entries(n, 2, 1, kurtosis).upper
+    assert found == pytest.approx(expected, rel=0.01)
 
 
 def test_the_upper_quantile_of_the_edge_is_that_of_its_law() -> None:
@@ -277,3 +281,177 @@ def test_values_are_taken_for_independent_unless_it_is_told_how_many_are_equal()
     law = floor._off_diagonal(50.0)
     default, one = floor._sum_of_largest(law, 2, 9), floor._sum_of_largest(law, 2, 9, 1.0)
     np.testing.assert_array_equal(default.exceeds, one.exceeds)
+
+
+def moments(law: floor._Law) -> tuple[float, float]:
+    """The mean and the variance of a nonnegative value, from how likely it is to exceed sizes."""
+    below = law.sizes[0]
+    mean = below + np.trapezoid(law.exceeds, law.sizes)
+    square = below**2 + np.trapezoid(2.0 * law.sizes * law.exceeds, law.sizes)
+    return float(mean), float(square - mean**2)
+
+
+EXPONENTIAL = floor._Law(np.linspace(0.0, 60.0, 6001), np.exp(-np.linspace(0.0, 60.0, 6001)))
+
+
+@pytest.mark.parametrize(("count", "population"), [(1, 12), (3, 12), (5, 200)])
+def test_the_largest_of_exponential_values_have_the_sum_of_renyi(
+    count: int, population: int
+) -> None:
+    """It is that of min(i, count) E_i / i over i, for independent exponential E_i (Renyi, 1953)."""
+    later = 1.0 / np.arange(count + 1, population + 1)
+    mean, variance = moments(floor._sum_of_largest(EXPONENTIAL, count, population))
+    assert mean == pytest.approx(count + count * later.sum(), rel=0.01)
+    # Sixteen values stand for the law of the next largest: its outermost 1/32 is cut.
+    assert variance == pytest.approx(count + count**2 * (later**2).sum(), rel=0.08)
+
+
+@pytest.mark.parametrize("equal", [1.0, 2.0])
+def test_the_sum_of_all_exponential_values_has_a_gamma_law(equal: float) -> None:
+    law = floor._sum_of_largest(EXPONENTIAL, 6, 6, equal)
+    expected = stats.gamma(6.0 / equal, scale=equal).ppf([0.5, 0.99])
+    np.testing.assert_allclose(law.quantile(np.array([0.5, 0.01])), expected, rtol=2e-3)
+    # Sizes reach beyond what can happen.
+    assert law.exceeds[-1] < 1e-12
+
+
+def off_diagonal(rng: np.random.Generator, n: float, shape: tuple[int, ...]) -> Array:
+    """Draw n times squares of entries, with the tails of a mean of products of Gaussians."""
+    z = np.abs(rng.standard_normal(shape))
+    return np.square(z * (1.0 + np.maximum(z * z - 3.0, 0.0) / (4.0 * n)))
+
+
+def variances(rng: np.random.Generator, n: float, shape: tuple[int, ...], kurt: float) -> Array:
+    """Draw variances less one."""
+    gaussian = rng.chisquare(n - 1.0, shape) / n - 1.0
+    return np.maximum(gaussian * np.sqrt((kurt - 1.0) / 2.0), -1.0)
+
+
+@pytest.mark.parametrize(
+    ("n", "d", "k", "kurtosis"), [(12.0, 4, 2, 3.0), (12.0, 4, 3, 6.0), (40.0, 6, 2, 3.0)]
+)
+def test_rows_have_the_floor_of_entries_that_share_a_factor(
+    n: float, d: int, k: int, kurtosis: float
+) -> None:
+    """Against drawing what it is said to be: rows that are independent of each other."""
+    rng, draws = np.random.default_rng(20), 20_000
+    others = np.sort(off_diagonal(rng, n, (draws, d, d - 1)), axis=2)[:, :, -k:].sum(axis=2)
+    v = variances(rng, n, (draws, d), kurtosis)
+    z = stats.norm.isf(k / (d - 1.0) / 2.0)
+    smallest = (z * (1.0 + max(z * z - 3.0, 0.0) / (4.0 * n))) ** 2
+    own = np.maximum(n * v**2 - smallest * (1.0 + v), 0.0)
+    rows = np.sort((1.0 + v) * others + own, axis=1)[:, -k:].sum(axis=1)
+    expected = np.sqrt(np.quantile(rows, [0.5, floor._UPPER_QUANTILE]) / n)
+    found = floor._of_rows(n, d, k, kurtosis)
+    assert found.median == pytest.approx(expected[0], rel=0.01)
+    # A gamma law for a sum is a little lighter in its tail.
+    assert found.upper == pytest.approx(expected[1], rel=0.04)
+
+
+@pytest.mark.parametrize(
+    ("n", "d", "m"), [(12.0, 4, 1), (12.0, 4, 6), (200.0, 5, 9), (200.0, 5, 3)]
+)
+def test_entries_have_the_floor_of_independent_pairs_and_variances(
+    n: float, d: int, m: int
+) -> None:
+    rng, draws = np.random.default_rng(21), 20_000
+    pairs = off_diagonal(rng, n, (draws, d * (d - 1) // 2))
+    own = n * variances(rng, n, (draws, d), 3.0) ** 2
+    every = np.sort(np.hstack([pairs, pairs, own]), axis=1)[:, -m:].sum(axis=1)
+    expected = np.sqrt(np.quantile(every, [0.5, floor._UPPER_QUANTILE]) / n)
+    found = floor._of_entries(n, d, m, 3.0)
+    assert found.median == pytest.approx(expected[0], rel=0.015)
+    assert found.upper == pytest.approx(expected[1], rel=0.04)
+
+
+# Wilson and Hilferty's root is good to 1.3 % at two degrees of freedom.
+@pytest.mark.parametrize(("n", "rel"), [(3.0, 0.015), (30.0, 0.005)])
+def test_a_single_variance_has_the_floor_of_chi_squared(n: float, rel: float) -> None:
+    law = stats.chi2(n - 1.0)
+
+    def below(x: float) -> float:
+        return float(law.cdf(n * (1.0 + x)) - law.cdf(n * (1.0 - x)))
+
+    found = floor._of_spectrum(n, 1, 1, 3.0)
+    for value, p in ((found.median, 0.5), (found.upper, floor._UPPER_QUANTILE)):
+        expected = optimize.brentq(lambda x, p=p: below(x) - p, 1e-6, 50.0)
+        assert value == pytest.approx(expected, rel=rel)
+
+
+def test_all_entries_are_all_entries_by_whatever_norm_they_are_asked_for() -> None:
+    every = [noise_floor(norm, 50.0, 6) for norm in (RowwiseLargest(6), LargestEntries(36))]
+    assert every[0] == every[1] == noise_floor(LargestEntries(37), 50.0, 6)
+
+
+def test_one_row_has_the_floor_of_its_own_number() -> None:
+    assert noise_floor(RowwiseLargest(2), 1.0, 5) == floor._of_rows(1.0, 5, 2, 3.0)
+
+
+def test_clean_is_a_little_above_the_median_wherever_that_is() -> None:
+    assert NoiseFloor(2.0, 1.0).clean == pytest.approx(2.1)
+
+
+def test_tails_are_never_taken_for_lighter_than_those_of_two_values() -> None:
+    at, size = np.array([-1.0, 2.0]), np.array([0.3, 0.6])
+    for kurtosis in (0.5, 1.0):
+        np.testing.assert_array_equal(
+            floor._diagonal(at, 50.0, kurtosis), floor._diagonal(at, 50.0, 1.5)
+        )
+        np.testing.assert_array_equal(
+            floor._diagonal_exceeds(size, 50.0, kurtosis), floor._diagonal_exceeds(size, 50.0, 1.5)
+        )
+    # Deviations are proportional to sqrt(kurtosis - 1).
+    np.testing.assert_allclose(
+        floor._diagonal(at, 50.0, 2.0), floor._diagonal(at, 50.0, 3.0) * np.sqrt(0.5)
+    )
+
+
+def test_no_variance_is_below_zero() -> None:
+    lowest = np.array([-7.0])
+    assert floor._diagonal(lowest, 3.0, 30.0)[0] == -1.0
+    # Light tails draw it in from there.
+    assert floor._diagonal(lowest, 2.0, 2.0)[0] == pytest.approx(-np.sqrt(0.5))
+    exceeds = floor._diagonal_exceeds(np.array([1.0, 1.5]), 3.0, 3.0)
+    np.testing.assert_allclose(exceeds, stats.chi2.sf([6.0, 7.5], 2.0), rtol=0.05)
+    assert np.isfinite(floor._diagonal_exceeds(np.array([0.5]), 1.0, 3.0)).all()
+
+
+def test_of_fewer_rows_than_features_the_others_have_no_variance_and_count_one_each() -> None:
+    """Against drawn eigenvalues: nine of twelve are not zero."""
+    n, d, rng = 10, 12, np.random.default_rng(22)
+    drawn = [np.cov(rng.standard_normal((n, d)).T, bias=True) - np.eye(d) for _ in range(400)]
+    sizes = np.sort(np.abs(np.linalg.eigvalsh(np.array(drawn))), axis=1)[:, ::-1]
+    for rank in (2, 3, 4, 6):
+        expected = np.median(sizes[:, :rank].sum(axis=1))
+        assert noise_floor(KyFan(rank), n, d).median == pytest.approx(expected, rel=0.08)
+    assert np.isfinite(noise_floor(KyFan(1), 1.0, 3).upper)
+
+
+@pytest.mark.parametrize("d", [12, 50])
+def test_of_many_rows_the_spectrum_has_two_edges_alike(d: int) -> None:
+    """2 sqrt(d / n) from one, and independent: n = 10^9 rows."""
+    n, b = 1e9, np.sqrt(d - 0.5)
+    found = noise_floor(KyFan(1), n, d)
+    for value, p in ((found.median, 0.5), (found.upper, floor._UPPER_QUANTILE)):
+        edge = optimize.brentq(lambda x, p=p: floor._tracy_widom(x) ** 2 - p, -5.0, 9.0)
+        expected = (2.0 * b + edge * b ** (-1.0 / 3.0)) / np.sqrt(n)
+        assert value == pytest.approx(expected, rel=1e-3)
+
+
+@pytest.mark.parametrize("rank", [2, 5])
+def test_heavier_tails_widen_a_spectrum_by_the_variance_of_its_rows(rank: int) -> None:
+    # Of d(d-1)/2 products of variance one and d squares of variance kurtosis - 1, a row has d - 1
+    # and one.
+    d, kurtosis = 8, 9.0
+    expected = np.sqrt((d - 1.0 + kurtosis - 1.0) / (d - 1.0 + 2.0))
+    heavy, plain = (noise_floor(KyFan(rank), 300, d, each) for each in (kurtosis, 3.0))
+    assert heavy.median == pytest.approx(expected * plain.median)
+    assert heavy.upper == pytest.approx(expected * plain.upper)
+
+
+def test_two_rows_have_a_direction_without_variance_which_is_one_from_unit_variance() -> None:
+    assert noise_floor(KyFan(1), 2.0, 2).median >= 1.0
+
+
+def test_all_entries_have_no_lighter_tails_than_those_of_two_values() -> None:
+    assert floor._frobenius(100.0, 2, 1.0) == floor._frobenius(100.0, 2, 1.5)

@@ -88,6 +88,13 @@ _RECORDS = {
     for record in _records(_types(cls)[key])
 }
 
+# What rows are divided by, in attributes and records: by zero some rows would have no score.
+_DIVISORS = """
+    scale_ _units scale unit spread spreads variances radius radius_sq limit"""
+
+# Of whole numbers: those of any size would be no numbers to NumPy.
+_MOST = np.iinfo(np.int64).max
+
 # Of model.json, which takes several times as much memory when it is parsed.
 _MAX_TEXT = 64_000_000
 
@@ -247,6 +254,9 @@ def _load(archive: zipfile.ZipFile) -> RobustEstimator:
     for n in (2, 3):
         rows = np.repeat(np.arange(float(n))[:, None], estimator.n_features_in_, axis=1)
         scores = estimator._score(rows)
+        with np.errstate(all="ignore"):
+            # Of rows as far out as these may be, reasons are beyond floating point.
+            estimator._score.contributions(rows)
         if scores.shape != (n,) or not np.isfinite(scores - estimator.offset_).all():
             raise ValueError("it gives scores that are not finite")
     return estimator
@@ -274,6 +284,9 @@ def _check_types(cls: type, values: Mapping[str, Any]) -> None:
     for key, declared in _types(cls).items():
         if key in values and not _is(values[key], declared):
             raise ValueError(f"{key} of {cls.__name__} is not of the type {declared}")
+    for key in values.keys() & set(_DIVISORS.split()):
+        if np.any(values[key] <= 0.0):
+            raise ValueError(f"{key} of {cls.__name__} is not positive")
 
 
 def _is(value: Any, declared: Any) -> bool:
@@ -318,6 +331,8 @@ def _decoded(value: Any, array: Callable[[int], NDArray[Any]]) -> Any:
     """Return what was encoded; nothing but the library's own records can come of it."""
     if isinstance(value, list):
         raise ValueError("a list, which is never written")
+    if isinstance(value, int) and abs(value) > _MOST:
+        raise ValueError("a number of more digits than any that is written")
     if not isinstance(value, dict):
         return value
     if "array" in value:

@@ -16,6 +16,8 @@ from outweigh.protocols import Array, Status
 
 # With fewer rows than this no second moment tells a wrong one from a clean one.
 FEWEST_ROWS = 10
+# The share of rows that it is told of how far they may lie from the others and not be seen.
+_TOLD = 0.1
 # A group of this share may be genuine.
 _SECOND_GROUP = 0.2
 _DOUBTS = {
@@ -140,6 +142,19 @@ class Certificate:
     def ratio(self) -> float:
         """The objective in units of the median of clean data."""
         return self.objective / self.noise_floor.median if self.noise_floor.median > 0 else 1.0
+
+    @property
+    def unseen(self) -> float:
+        """How far a tenth of the rows may lie from the others, together, and not be seen.
+
+        In units of the noise. A share e of the rows at a distance s adds the variance e (1 - e) s^2
+        along one direction, and the objective is at least the variance that any direction has in
+        excess: rows farther away bring it above the level of clean rows. Infinite where that level
+        is not known.
+        """
+        if self.noise in ("elliptical", "other"):
+            return math.inf
+        return math.sqrt(self.noise_floor.clean / (_TOLD * (1.0 - _TOLD)))
 
     @property
     def trust(self) -> str:
@@ -294,6 +309,11 @@ class Certificate:
             f"  stationarity  {self.stationarity:.4g} "
             f"(the theorem's scale is {self.theorem_stationarity:.4g})",
         ]
+        if math.isfinite(self.unseen):
+            lines.append(
+                f"  unseen        a tenth of the rows may lie together up to {self.unseen:.2g} "
+                "noise units away"
+            )
         if self.moreau is not None:
             lines.append(
                 f"  Moreau        {self.moreau.gradient_norm:.4g} +- {self.moreau.accuracy:.2g}"

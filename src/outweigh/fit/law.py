@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit, gammaln, ndtr, stdtr
 
 from outweigh.protocols import Array
@@ -24,9 +23,6 @@ _POINTS, _REACH = 2048, 16.0
 _STEP = 2.0 * _REACH / _POINTS
 _GRID: Array = np.arange(_POINTS, dtype=np.float64) * _STEP - _REACH
 _FREQUENCIES = 2.0 * np.pi * np.fft.rfftfreq(_POINTS, _STEP)
-# Between its frequencies a transform is read off one so much finer.
-_FINER = 8
-_FINE = 2.0 * np.pi * np.fft.rfftfreq(_FINER * _POINTS, _STEP)
 # Levels of the quantiles, and the share beyond which a convolution has only rounding.
 _LEVELS = 400
 _ROUNDING = 1e-7
@@ -89,7 +85,7 @@ class Learned:
     """
 
     log_densities: Array
-    step: float = 0.0
+    step: float
 
     def standard(self, z: Array) -> Array:
         """Return the log density at z, about zero and of spread one."""
@@ -115,9 +111,11 @@ class Learned:
         v = direction[np.argsort(-np.abs(direction))]
         rest = float(np.sum(v[_LARGEST:] ** 2))
         found = np.exp(-0.5 * _FREQUENCIES**2 * rest).astype(np.complex128)
+        # Masses moved to the points: a transform read off between its frequencies has echoes.
+        mass = np.exp(self.log_densities) * _STEP
         for part in v[:_LARGEST][v[:_LARGEST] != 0.0]:
-            of_part = np.interp(np.abs(part) * _FREQUENCIES, _FINE, self._transform)
-            found *= of_part if part > 0.0 else np.conj(of_part)
+            moved = masses_at((part * _GRID + _REACH) / _STEP, mass, _POINTS)
+            found *= np.fft.rfft(np.fft.ifftshift(moved))
         density = np.fft.fftshift(np.fft.irfft(found, _POINTS))
         return _of_density(density, _ROUNDING, _step_along(self.step, direction))
 
@@ -126,14 +124,6 @@ class Learned:
         """What the lines between the points are at zero, and their slopes."""
         slopes = np.diff(self.log_densities) / _STEP
         return self.log_densities[:-1] - slopes * _GRID[:-1], slopes
-
-    @cached_property
-    def _transform(self) -> NDArray[np.complex128]:
-        """The characteristic function at fine frequencies."""
-        padded = np.zeros(_FINER * _POINTS)
-        padded[:_POINTS] = np.exp(self.log_densities)
-        # The origin is in the middle of the points.
-        return np.asarray(np.fft.rfft(padded) * _STEP * np.exp(1j * _FINE * _REACH))
 
 
 Law = Student | Learned

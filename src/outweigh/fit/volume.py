@@ -133,8 +133,9 @@ def fit_by_volume(noise: Noise, task: Task, settings: Settings, *, again: int = 
         every = every.beside(np.delete(axes, judged, axis=1))
     score = DistanceScore(noise.standardizer, every.lifted(part.lift), straight)
     scores = noise.rows.map(score)
-    # Rows infinitely far out compare equal to any others that are.
-    lowest = max(float(scores[weights > 0.0].min()), np.nextafter(-INFINITE, 0.0))
+    # As far out as a trusted row, but for rounding; infinitely far out are any such rows.
+    lowest = (1.0 + 1e-9) * float(scores[weights > 0.0].min())
+    lowest = max(lowest, np.nextafter(-INFINITE, 0.0))
     back = scores[noise.pruned] >= lowest
     if again and back.any():
         return fit_by_volume(noise.without(noise.pruned[~back]), task, settings, again=again - 1)
