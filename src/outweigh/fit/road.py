@@ -176,6 +176,7 @@ def _in_no_group(
         lambda direction: direction,
         cache(lambda: law(start)),
         sparse=False,
+        features=False,
         most=1,
     )
     return np.asarray(wrong < 0.5)
