@@ -144,16 +144,14 @@ def groups_spread(
         As for `groups_apart`.
     """
     removed, n = _removed(start, weights), float(domain.metric.sum())
-    share = float(removed.sum())
-    if share <= 0.0:
+    if not removed.any():
         return weights, (), np.zeros(weights.size)
-    # About the mean of the kept rows: the moment about zero less away centre' + centre away'.
-    difference = as_array(samples.moment(removed / share, centred=False))
+    # Both about the mean of the kept rows: what all rows have beyond these is that of the removed.
+    difference = as_array(samples.moment(start, centred=centred))
+    difference -= as_array(samples.moment(weights, centred=centred))
     if centred:
-        centre = samples.mean(weights)
-        away = samples.mean(removed / share) - centre / 2.0
-        difference = difference - np.outer(away, centre) - np.outer(centre, away)
-    difference = difference - as_array(samples.moment(weights, centred=centred))
+        away = samples.mean(start) - samples.mean(weights)
+        difference += np.outer(away, away)
     lost = np.clip(removed / np.where(start > 0, start, 1.0), 0.0, 1.0)
 
     def find(clean: Array) -> tuple[Group, Array] | None:
