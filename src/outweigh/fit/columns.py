@@ -141,7 +141,7 @@ class RankedColumns:
 
 def weighted_quantile(values: Array, weights: Array, levels: list[float]) -> Array:
     """Return quantiles of one weighted sample: the least value with that share at or below it."""
-    order = np.argsort(values, kind="stable")
+    order = np.argsort(values)
     share = np.cumsum(weights[order])
     share /= share[-1]
     # A share that is reached but for rounding is reached: copies of a row equal its weight. Rows
@@ -175,22 +175,28 @@ def together_by_ranks(rows: Array, weights: Array, n: float) -> float:
     n : float
         The number of rows that these amount to.
     """
-    scores = np.empty(rows.shape)
-    for j, column in enumerate(rows.T):
-        _, places = np.unique(column, return_inverse=True)
-        share = np.bincount(places, weights)
+    # Times the roots of the weights: a product with its own transpose is half the work.
+    scores, roots = np.empty((rows.shape[1], weights.size)), np.sqrt(weights)
+    for column, row in zip(np.ascontiguousarray(rows.T), scores, strict=True):
+        order = np.argsort(column)
+        ranked = column[order]
+        begins = np.flatnonzero(np.r_[True, ranked[1:] != ranked[:-1]])
+        share = np.add.reduceat(weights[order], begins)
         # Equal values have the middle of their ranks. At the ends may lie rows without weight.
         middle = np.clip(np.cumsum(share) - share / 2.0, 0.5 / n, 1.0 - 0.5 / n)
-        scores[:, j] = ndtri(middle)[places]
-    moment = np.atleast_2d(np.cov(scores.T, aweights=weights, ddof=0))
+        row[order] = np.repeat(ndtri(middle), np.diff(begins, append=order.size))
+        row -= weights @ row
+        row *= roots
+    moment = scores @ scores.T
     # Where all rows are equal, rounding is left.
     varies = np.flatnonzero(np.diagonal(moment) > 1e-12)
     if varies.size < 2:
         return 0.0
     deviations = np.sqrt(np.diagonal(moment)[varies])
     correlations = moment[np.ix_(varies, varies)] / deviations / deviations[:, None]
-    pairs = np.triu_indices(varies.size, 1)
-    return float(np.sqrt(n * np.sum(correlations[pairs] ** 2) / chdtri(pairs[0].size, 0.01)))
+    pairs = varies.size * (varies.size - 1) / 2.0
+    squares = (np.sum(correlations**2) - varies.size) / 2.0
+    return float(np.sqrt(n * squares / chdtri(pairs, 0.01)))
 
 
 def largest_of(count: int) -> float:

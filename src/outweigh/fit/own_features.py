@@ -10,10 +10,10 @@ import numpy as np
 from scipy.special import expit
 
 from outweigh.fit.bulk import robust_scatter
+from outweigh.fit.mixture import NATS
 from outweigh.protocols import Array
 
 _STEPS = 200
-_RTOL = 1e-7
 # The second Gaussian is one of outliers where it is wider than the bulk along one direction by this
 # factor, and in a typical one by no more than this: tails are wider along all.
 _SPIKE, _ELSEWHERE = 3.0, 1.5
@@ -74,7 +74,7 @@ def component_of_bulk(rows: Array, weights: Array, n_rows: float) -> Array | Non
         if gain + left * last <= price:
             # Each step gains less than the one before.
             return None
-        if last <= n_rows * _RTOL:
+        if last <= NATS:
             break
         before = reached
     root = np.linalg.cholesky(np.linalg.inv(bulk))

@@ -23,7 +23,6 @@ import numpy as np
 from outweigh.fit.columns import weighted_quantile
 from outweigh.fit.law import Law, Learned, masses_at
 from outweigh.fit.mixture import (
-    NATS,
     Group,
     Groups,
     fitted,
@@ -36,8 +35,9 @@ from outweigh.protocols import Array, Samples
 from outweigh.samples.dense import values_of
 from outweigh.samples.matrices import as_array
 
-# Directions taken again, each after so many steps along the last.
-_TURNS = 8
+# Directions taken again, each after so many steps along the last, and the nats that a turn must
+# gain: the error of any direction is half a nat for each of its features.
+_TURNS, _WORTH_A_TURN = 8, 1.0
 BINS, BINS_IN_QUARTILES = 1024, 50
 """Points of a grid along a direction, and how many of them are between quartiles."""
 # Rows are told in at most so many features, which are held for all of them.
@@ -144,16 +144,14 @@ def groups_spread(
         As for `groups_apart`.
     """
     removed, n = _removed(start, weights), float(domain.metric.sum())
-    share = float(removed.sum())
-    if share <= 0.0:
+    if not removed.any():
         return weights, (), np.zeros(weights.size)
-    # About the mean of the kept rows: the moment about zero less away centre' + centre away'.
-    difference = as_array(samples.moment(removed / share, centred=False))
+    # Both about the mean of the kept rows: what all rows have beyond these is that of the removed.
+    difference = as_array(samples.moment(start, centred=centred))
+    difference -= as_array(samples.moment(weights, centred=centred))
     if centred:
-        centre = samples.mean(weights)
-        away = samples.mean(removed / share) - centre / 2.0
-        difference = difference - np.outer(away, centre) - np.outer(centre, away)
-    difference = difference - as_array(samples.moment(weights, centred=centred))
+        away = samples.mean(start) - samples.mean(weights)
+        difference += np.outer(away, away)
     lost = np.clip(removed / np.where(start > 0, start, 1.0), 0.0, 1.0)
 
     def find(clean: Array) -> tuple[Group, Array] | None:
@@ -341,7 +339,7 @@ class _Trail:
             return False
         rough = found[0]
         explained = rough.explained(values, counts)
-        if n * (explained - self.explained) <= NATS:
+        if n * (explained - self.explained) <= _WORTH_A_TURN:
             return False
         self.direction, self.explained, self.y, self.law = self.ahead, explained, y, law
         self.values, self.counts, self.likely = values, counts, rough.wrong(values)

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
+from numpy.typing import NDArray
 
 from outweigh.fit.attempt import (
     Attempt,
@@ -27,6 +29,7 @@ from outweigh.fit.columns import together_by_ranks
 from outweigh.fit.law import Law
 from outweigh.fit.noise import ROWS_FOR_ORIGIN, Noise, first_look
 from outweigh.fit.own_features import component_of_bulk
+from outweigh.fit.posterior import groups_apart
 from outweigh.fit.readers import count_entries, count_significant
 from outweigh.fit.result import Fit
 from outweigh.fit.score import score_rows
@@ -35,6 +38,7 @@ from outweigh.fit.unknown import fit_elliptical, looks_correlated
 from outweigh.fit.volume import fit_by_volume, looks_white
 from outweigh.fit.widened import LawOfRows, Widened
 from outweigh.fit.workspace import coordinates
+from outweigh.optimise.capped_simplex import CappedSimplex
 from outweigh.optimise.descent import Callback
 from outweigh.protocols import Array, Status
 from outweigh.samples import Rows
@@ -137,13 +141,17 @@ def _settled(
 def _mean_of(noise: Noise, settings: Settings, law: LawOfRows, settle: _Settle) -> Solution:
     """Return the solution for a mean, without rows that are likely widened unless it is cleaner.
 
-    At once without them where they lie to no side, if that leaves the rows clean. Else they may be
-    groups, which are looked for first: what a radius left of these would hide.
+    At once without them where they lie to no side, if that leaves the rows clean. Those that do are
+    a group, or there is one among them: it is told from them first, by the side. Else groups are
+    looked for among all rows: what a radius left of these would hide.
     """
     everything = np.ones(noise.sample_weight.shape, dtype=np.bool_)
     widened, nearer = law.widened(everything), None
-    if widened is not None and not widened.to_one_side:
-        nearer = _without(widened, noise, settings, settle)
+    apart = widened
+    if widened is not None and widened.to_one_side:
+        apart = law.widened(_in_no_group(widened, noise, settings, law))
+    if apart is not None and not apart.to_one_side:
+        nearer = _without(apart, noise, settings, settle)
         if nearer.looks == (1.0, False):
             return nearer
     solution = settle(noise, settings)
@@ -153,6 +161,25 @@ def _mean_of(noise: Noise, settings: Settings, law: LawOfRows, settle: _Settle) 
         return solution
     nearer = nearer or _without(widened, noise, settings, settle)
     return solution if solution.looks < nearer.looks else nearer
+
+
+def _in_no_group(
+    widened: Widened, noise: Noise, settings: Settings, law: LawOfRows
+) -> NDArray[np.bool_]:
+    """Return the rows that are not in a group to which the likely widened ones point."""
+    start = noise.untouched
+    *_, wrong = groups_apart(
+        noise.samples,
+        CappedSimplex.from_contamination(noise.sample_weight, settings.bound).pruned(noise.pruned),
+        start,
+        start * (1.0 - widened.chance),
+        lambda direction: direction,
+        cache(lambda: law(start)),
+        sparse=False,
+        features=False,
+        most=1,
+    )
+    return np.asarray(wrong < 0.5)
 
 
 def _without(widened: Widened, noise: Noise, settings: Settings, settle: _Settle) -> Solution:

@@ -45,13 +45,11 @@ class Tuning:
         value end a descent: the next full pass knows better what is left to do.
     groups
         Groups of outliers that rows may be weighed by; more than there are in any study.
-    columns_per_entry, fewest_columns
-        A first full pass names this many features for each nonzero entry, and at least so many.
+    fewest_columns
+        A first full pass names as many features as there are nonzero entries, and at least so many.
     clear_evidence
         Energy in this excess over what noise gives to any feature once in twenty samples is clear
         evidence; the rows it is summed over were chosen for being large, by which noise gains.
-    fewest_for_directions
-        With fewer features a descent runs on all of them at once.
     max_rounds
         Full passes that one search may take.
     units_tolerance
@@ -106,10 +104,8 @@ class Tuning:
     clump: float = _rule(0.45, off=0.0)
     slow: float = _rule(0.98, off=1.0)
     groups: int = _rule(20, off=0)
-    columns_per_entry: int = _rule(3, off=1)
     fewest_columns: int = _rule(30, off=1)
     clear_evidence: float = _rule(1.5, off=1.0)
-    fewest_for_directions: int = _rule(64, off=10**9)
     max_rounds: int = _rule(8, off=100)
     units_tolerance: float = _rule(0.03, off=math.inf)
     count_tolerance: float = _rule(0.2, off=0.0)

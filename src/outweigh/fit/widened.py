@@ -119,10 +119,12 @@ def may_be_widened(squared: Array, weight: Array, n_features: int) -> bool:
     # Of two rows one is half of them, which widened rows never are.
     if n <= 2.0 or squared.max() == 0.0:
         return False
-    chance = radial_law(squared, weight, n_features, _MANY, 0.0, shrink=False).exceeded(squared)
-    order = np.argsort(chance, kind="stable")
-    excess = np.cumsum(weight[order]) - 2.0 * n * chance[order]
-    return bool(excess.max() > _PRICE * np.log(n))
+    law = radial_law(squared, weight, n_features, _MANY, 0.0, shrink=False)
+    # Of the nearer half never: there are no more rows than all.
+    far = squared > law.beyond(0.5)
+    order = np.argsort(-squared[far])
+    excess = np.cumsum(weight[far][order]) - 2.0 * n * law.exceeded(squared[far][order])
+    return bool(excess.max(initial=0.0) > _PRICE * np.log(n))
 
 
 def widened_beyond(

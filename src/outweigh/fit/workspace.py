@@ -115,13 +115,10 @@ def workspace_for(problem: Problem, n_entries: int) -> Workspace:
     n_entries : int
         The number of nonzero entries of a sparse answer; 0 where it is dense.
     """
-    tuning, d = problem.tuning, problem.objective.n_features
-    if d < tuning.fewest_for_directions and (n_entries or problem.objective.removed is None):
-        return Everything(problem)
     if n_entries:
-        asked = max(tuning.columns_per_entry * n_entries, tuning.fewest_columns)
         # With more than half the features in it a part saves little.
-        return Columns(problem, min(asked, d // 2))
+        most = (problem.objective.n_features + 1) // 2
+        return Columns(problem, min(max(n_entries, problem.tuning.fewest_columns), most))
     return Basis(problem)
 
 

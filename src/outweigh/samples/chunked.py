@@ -53,6 +53,7 @@ class ChunkedSamples(AnySamples):
     _columns: Gathered = field(default_factory=lambda: Gathered(axis=1), repr=False)
     _rows: Gathered = field(default_factory=lambda: Gathered(axis=0), repr=False)
     _along: Projections = field(default_factory=Projections, repr=False)
+    _far: list[tuple[Array, Array]] = field(default_factory=list, repr=False)
 
     @property
     def n_samples(self) -> int:
@@ -125,7 +126,7 @@ class ChunkedSamples(AnySamples):
 
     def without(self, rows: Indices) -> ChunkedSamples:
         """Return the samples with zeros in some rows, whose weights must be zero from now on."""
-        return replace(self, zeroed=np.sort(rows), _along=Projections())
+        return replace(self, zeroed=np.sort(rows), _along=Projections(), _far=[])
 
     def variances(self, weights: Array) -> Array:
         """Return the weighted variance of each column."""
@@ -145,7 +146,11 @@ class ChunkedSamples(AnySamples):
         """Return |x_i - centre|^2 for every row; remember the moments of the rows within."""
         purpose = "squared distances"
         if near is None:
-            return self._told(purpose, DenseSamples.squared_distances, centre)
+            # The last are asked for again, beside the components and along them.
+            if not (self._far and np.array_equal(self._far[0][0], centre)):
+                found = self._told(purpose, DenseSamples.squared_distances, centre)
+                self._far[:] = [(centre.copy(), found)]
+            return self._far[0][1].copy()
         within, weights = near
         arguments = (centre, within, self.chunks.budget)
         found, sums = self._run(kernels.distances, arguments, purpose, weights)
@@ -162,6 +167,7 @@ class ChunkedSamples(AnySamples):
             _columns=self._columns.divided(factor),
             _rows=self._rows.divided(factor),
             _along=self._along.divided(factor),
+            _far=[],
         )
 
     def moment_rows(self, weights: Array, indices: Indices) -> Array:
@@ -280,7 +286,7 @@ class ChunkedSamples(AnySamples):
         counted = np.arange(self.chunks.count(None))
         keep = np.zeros(counted.size, dtype=np.bool_)
         keep[(counted if self.keep is None else counted[self.keep])[rows]] = True
-        return replace(self, keep=keep, zeroed=_NONE, _along=Projections())
+        return replace(self, keep=keep, zeroed=_NONE, _along=Projections(), _far=[])
 
     @property
     def _bounds(self) -> Indices:

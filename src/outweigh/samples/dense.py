@@ -80,6 +80,7 @@ class DenseSamples(AnySamples):
     memory_budget: int | None = None
     _known: SecondMoments = field(default_factory=SecondMoments, repr=False)
     _rounded: SecondMoments = field(default_factory=partial(SecondMoments, np.float32), repr=False)
+    _means: list[tuple[Array, Array]] = field(default_factory=list, repr=False)
 
     @property
     def n_samples(self) -> int:
@@ -95,7 +96,13 @@ class DenseSamples(AnySamples):
         """Return mu_w = X'w, for one or several weights in shape (n,) or (m, n)."""
         if weights.ndim > 1:
             # One at a time: few columns are multiplied more quickly so.
-            return np.stack([self.mean(part) for part in weights])
+            return np.stack([self._mean(part) for part in weights])
+        # The last is asked for again: what a search ends with is looked at from several sides.
+        if not (self._means and np.array_equal(self._means[0][0], weights)):
+            self._means[:] = [(weights.copy(), self._mean(weights))]
+        return self._means[0][1].copy()
+
+    def _mean(self, weights: Array) -> Array:
         if _SEVERAL * np.count_nonzero(weights) > weights.size:
             return np.asarray(weights @ self.array)
         used = np.flatnonzero(weights)

@@ -179,7 +179,8 @@ class Rows(ABC):
             place[indices] = np.arange(indices.size)
             rows = self if indices.size == self.shape[0] else self.part(indices)
             return Distinct(rows, weight, place)
-        X = self.take(indices)
+        # All rows are not copied to be looked at.
+        X = self.take(slice(None) if indices.size == self.shape[0] else indices)
         order, begins = _by_value(X, weight)
         place[indices[order]] = np.cumsum(begins) - 1
         weight = np.add.reduceat(weight[order], np.flatnonzero(begins))
