@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy.stats import trim_mean
 
 from outweigh.baselines.base import Found, MeanBaseline, Oracle
 from outweigh.norms.entrywise import hard_threshold
@@ -232,7 +233,5 @@ def trimmed_mean(X: Array, contamination: float) -> Array:
     """
     n_samples = X.shape[0]
     cut = min(int(np.ceil(contamination * n_samples)), (n_samples - 1) // 2)
-    if cut == 0:
-        return np.asarray(X.mean(axis=0), dtype=np.float64)
-    ordered = np.partition(X, (cut, n_samples - cut - 1), axis=0)
-    return np.asarray(ordered[cut : n_samples - cut].mean(axis=0), dtype=np.float64)
+    # SciPy drops a share of the rows, rounded down.
+    return np.asarray(trim_mean(X, (cut + 0.5) / n_samples, axis=0))

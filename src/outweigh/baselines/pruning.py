@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from sklearn.covariance import MinCovDet
+from sklearn.metrics.pairwise import euclidean_distances
 
 from outweigh.adversaries import RandomState, as_generator
 from outweigh.adversaries.sample import BoolArray
@@ -84,14 +85,8 @@ class RansacMean(CentredMean, name="ransac"):
         kept = naive_prune(Z, self.failure_probability)
         Z = Z[kept]
         centres = _half_means(Z, self.n_trials, as_generator(self.random_state))
-        n_features = Z.shape[1]
-        radius = n_features + np.sqrt(n_features)
-        distances = (
-            np.einsum("ij,ij->i", Z, Z)[:, None]
-            - 2.0 * (Z @ centres.T)
-            + np.einsum("ij,ij->i", centres, centres)
-        )
-        near = distances < radius
+        radius = Z.shape[1] + np.sqrt(Z.shape[1])
+        near = euclidean_distances(Z, centres, squared=True) < radius
         best = int(np.argmax(np.count_nonzero(near, axis=0)))
         inliers = kept.copy()
         inliers[kept] = near[:, best]
