@@ -13,8 +13,7 @@ from sklearn.base import BaseEstimator
 from sklearn.preprocessing import normalize
 from sklearn.utils.validation import check_array, validate_data
 
-from outweigh.adversaries.arguments import RANDOM_STATE
-from outweigh.adversaries.sample import BoolArray
+from outweigh.adversaries.sample import RANDOM_STATE, BoolArray
 from outweigh.constraints import COUNT, POSITIVE, SHARE, Number
 from outweigh.estimators.parameters import documented
 from outweigh.fit.readers import fix_signs
