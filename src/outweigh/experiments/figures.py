@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from outweigh.displays.canvas import NEEDED_BY, image, styled
 from outweigh.experiments.algorithms import ALGORITHMS, BLACK, VERMILLION, YELLOW, Algorithm
-from outweigh.experiments.measure import ERRORS
+from outweigh.experiments.runs import ERRORS
 from outweigh.experiments.spec import GUIDES
 from outweigh.experiments.summary import Summary
 from outweigh.libraries import library
