@@ -23,16 +23,17 @@ from sklearn.utils.validation import check_is_fitted
 
 from outweigh.estimators.explanation import Explanation, explain_rows
 from outweigh.estimators.input import (
+    allowance,
     check_numbers,
     column_medians,
     each_row,
     filled,
     open_rows,
-    rows_to_fit,
     sample_weights,
+    subsample_of,
+    trusted,
 )
 from outweigh.estimators.parameters import COMMON, Parameters
-from outweigh.estimators.subsample import allowance, subsample_of, trusted
 from outweigh.fit.certificate import Certificate
 from outweigh.fit.distances import DistanceScore
 from outweigh.fit.noise import known_covariance
@@ -238,8 +239,13 @@ class RobustEstimator(Parameters, JudgesRows, BaseEstimator):
             if again != task:
                 found = solve(rows, weight, again, settings, log)
         found = replace(found, copies=float(sample_weight.sum() / weight.sum()))
-        if found.noise.varying.size < d:
-            _warn_constant(found.noise.varying, d, getattr(self, "feature_names_in_", None))
+        constant = np.setdiff1d(np.arange(d), found.noise.varying)
+        if constant.size:
+            some = getattr(self, "feature_names_in_", np.arange(d))[constant[:5]]
+            named = ", ".join(map(str, some)) + (", ..." if constant.size > 5 else "")
+            counted = f"{constant.size} of {d} features are constant (columns {named})"
+            left_out = f"{counted}; they are left out, and their location is the constant"
+            warnings.warn(left_out, stacklevel=3)
         certificate = found.certificate
         self.weights_ = distinct.shared(found.weights, sample_weight)
         self.certificate_ = certificate
@@ -413,7 +419,7 @@ class RobustEstimator(Parameters, JudgesRows, BaseEstimator):
         self, X: ArrayLike, sample_weight: ArrayLike | None
     ) -> tuple[Rows, Array | None]:
         """Return the rows and their weights; None where each counts alike, as n may be huge."""
-        rows = rows_to_fit(self, X)
+        rows = open_rows(self, X, reset=True)
         self._medians, self._incomplete = None, np.empty(0, dtype=np.intp)
         if isinstance(rows, ArrayRows) and self.missing is not None:
             self._incomplete = np.flatnonzero(np.isnan(rows.array).any(axis=1))
@@ -543,14 +549,3 @@ def heard_by(handler: logging.Handler) -> Iterator[None]:
     finally:
         logger.removeHandler(handler)
         logger.setLevel(level)
-
-
-def _warn_constant(
-    varying: NDArray[np.intp], n_features: int, names: NDArray[np.object_] | None
-) -> None:
-    """Warn once of columns that never vary, by name where they have names."""
-    constant = np.setdiff1d(np.arange(n_features), varying)
-    some = constant[:5] if names is None else names[constant[:5]]
-    shown = ", ".join(map(str, some)) + (", ..." if constant.size > 5 else "")
-    counted = f"{constant.size} of {n_features} features are constant (columns {shown})"
-    warnings.warn(f"{counted}; they are left out, and their location is the constant", stacklevel=4)
