@@ -95,7 +95,6 @@ class Baseline(BaseEstimator):
         "random_state": [*RANDOM_STATE, "random_state"],
         "sharpness": [POSITIVE],
         "spike": [POSITIVE],
-        "step_size": [Number(Real, 0.0, 2.0, closed="neither")],
     }
 
     def __init_subclass__(cls, name: str = "") -> None:

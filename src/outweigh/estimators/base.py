@@ -168,16 +168,14 @@ class RobustEstimator(Parameters, JudgesRows, BaseEstimator):
                     f"X: only {n_counted} rows count; so few do not tell wrong rows from right ones"
                 )
                 warnings.warn(few, stacklevel=2)
+            self.subsample_, self._weights_of_sample, self._allowance = None, None, 0.0
             if self.subsample is None or n_counted <= self.subsample:
-                self.subsample_, self._weights_of_sample, self._allowance = None, None, 0.0
                 self._fit_rows(rows, np.ones(rows.shape[0]) if weight is None else weight)
             else:
                 drawn = subsample_of(rows, weight, self.subsample, self.random_state)
                 self.subsample_, some_rows, some_weight = drawn
-                known = self.contamination != "auto"
-                self._allowance = (
-                    allowance(float(self.contamination), some_weight) if known else 0.0
-                )
+                if self.contamination != "auto":
+                    self._allowance = allowance(float(self.contamination), some_weight)
                 self._fit_rows(some_rows, some_weight)
                 self._extend(rows, weight)
             n, dropped = int(self._incomplete.size), self.missing == "drop"
@@ -211,7 +209,14 @@ class RobustEstimator(Parameters, JudgesRows, BaseEstimator):
         distinct = X.distinct(sample_weight)
         rows, weight = distinct.rows, distinct.weight
         d = X.shape[1]
-        scale = _checked_scale(self.scale, d)
+        scale: Any = self.scale
+        if scale is not None and not isinstance(scale, str):
+            check_numbers(scale, "scale")
+            scale = np.asarray(scale, dtype=np.float64)
+            if scale.shape != (d,):
+                raise ValueError(f"scale must be of shape ({d},); got shape {scale.shape}")
+            if not np.all((scale > 0) & np.isfinite(scale)):
+                raise ValueError("scale must be positive and finite; replace its other entries")
         if not isinstance(self.covariance, str):
             check_numbers(self.covariance, "covariance")
         covariance = known_covariance(self.covariance, d)
@@ -492,19 +497,6 @@ class RobustEstimator(Parameters, JudgesRows, BaseEstimator):
             if self.contamination_ < _MUCH * known:
                 trusted = min(offset, _offset(scores, weight, lost, limit))
         return offset, trusted if lost > 0.0 else -np.inf
-
-
-def _checked_scale(scale: object, n_features: int) -> str | Array | None:
-    """Return the parameter `scale`; refuse an array that is not one positive number a feature."""
-    if scale is None or isinstance(scale, str):
-        return scale
-    check_numbers(scale, "scale")
-    values = np.asarray(scale, dtype=np.float64)
-    if values.shape != (n_features,):
-        raise ValueError(f"scale must be of shape ({n_features},); got shape {values.shape}")
-    if not np.all((values > 0) & np.isfinite(values)):
-        raise ValueError("scale must be positive and finite; replace its other entries")
-    return values
 
 
 def _offset(scores: Array, sample_weight: Array, share: float, limit: float) -> float:
