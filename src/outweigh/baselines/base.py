@@ -252,16 +252,12 @@ class Oracle(Baseline):
         self
         """
         samples, kept = self._check(X)
-        mask = check_mask(inliers, samples.shape[0])
+        mask = np.asarray(inliers)
+        if mask.dtype != np.bool_ or mask.shape != (len(samples),):
+            got = f"{mask.dtype} of shape {mask.shape}"
+            raise ValueError(
+                f"inliers must be boolean, one for each of {len(samples)} rows; got {got}"
+            )
+        if not mask.any():
+            raise ValueError("inliers must mark at least one row as True, got none")
         return self._publish(X, kept, replace(self._found(samples[mask], kept), inliers=mask))
-
-
-def check_mask(inliers: ArrayLike, n_samples: int) -> BoolArray:
-    """Return ``inliers`` as a boolean mask of the rows with at least one True, or say so."""
-    mask = np.asarray(inliers)
-    if mask.dtype != np.bool_ or mask.shape != (n_samples,):
-        got = f"{mask.dtype} of shape {mask.shape}"
-        raise ValueError(f"inliers must be boolean, one for each of {n_samples} rows; got {got}")
-    if not mask.any():
-        raise ValueError("inliers must mark at least one row as True, got none")
-    return mask
