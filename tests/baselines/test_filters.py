@@ -7,8 +7,7 @@ import pytest
 
 from outweigh.adversaries import constant_bias, linear_hiding
 from outweigh.baselines import FilterMean, FilterSparseMean, NaivePruning
-from outweigh.baselines.filters import _form_values, _largest_excess
-from outweigh.baselines.surviving_rows import SurvivingRows, reject_by_false_discovery_rate
+from outweigh.baselines.filters import SurvivingRows, _form_values, _largest_excess, unlikely
 
 
 def test_the_covariance_of_the_survivors_is_numpy_s_after_every_drop() -> None:
@@ -32,15 +31,15 @@ def test_rejection_is_that_of_benjamini_and_hochberg(rate: float) -> None:
         ordered, ranks = np.sort(tail), np.arange(1, tail.size + 1)
         small = ordered[ordered <= rate * ranks / tail.size]
         expected = tail <= small.max(initial=-np.inf)
-        np.testing.assert_array_equal(reject_by_false_discovery_rate(tail, rate), expected)
+        np.testing.assert_array_equal(unlikely(tail, rate), expected)
 
 
 def test_nothing_is_rejected_when_most_rows_would_be() -> None:
-    assert not reject_by_false_discovery_rate(np.full(10, 1e-9), 0.1).any()
+    assert not unlikely(np.full(10, 1e-9), 0.1).any()
 
 
 def test_tails_above_one_reject_nothing() -> None:
-    assert not reject_by_false_discovery_rate(np.full(10, np.inf), 0.1).any()
+    assert not unlikely(np.full(10, np.inf), 0.1).any()
 
 
 @pytest.mark.parametrize("k", [1, 2, 4, 7])

@@ -27,7 +27,7 @@ from outweigh import (
 from outweigh.adversaries import make
 from outweigh.displays import WeightsDisplay
 from outweigh.estimators.base import RobustEstimator
-from outweigh.estimators.subsample import subsample_of
+from outweigh.estimators.input import subsample_of
 from outweigh.files.model import load_model, save_model
 from outweigh.samples import rows as rows_module
 from outweigh.samples.chunks import SlicedChunks

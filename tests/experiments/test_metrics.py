@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from outweigh.experiments.measure import ERRORS, projector
+from outweigh.experiments.runs import ERRORS, projector
 
 
 @pytest.mark.parametrize("n_components", [1, 2, 3])

@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from outweigh.experiments import measure
+from outweigh.experiments import runs as module
 from outweigh.experiments.algorithms import ALGORITHMS, Algorithm
-from outweigh.experiments.measure import execute, flagged_rows
-from outweigh.experiments.runner import do_runs, missing_runs
+from outweigh.experiments.runs import do_runs, execute, flagged_rows, missing_runs
 from outweigh.experiments.spec import Experiment, Record, Run
 from outweigh.experiments.store import Store
 
@@ -48,11 +47,11 @@ def broken(monkeypatch: pytest.MonkeyPatch) -> Any:
 
     def install(answer: float | None) -> None:
         bad = replace(ALGORITHMS["median"], kinds=(lambda: Broken(answer),))
-        monkeypatch.setattr(measure, "ALGORITHMS", {**ALGORITHMS, "median": bad})
-        measure._warm_up.cache_clear()
+        monkeypatch.setattr(module, "ALGORITHMS", {**ALGORITHMS, "median": bad})
+        module._warm_up.cache_clear()
 
     yield install
-    measure._warm_up.cache_clear()
+    module._warm_up.cache_clear()
 
 
 def test_one_process_and_two_give_the_same_results(small: Experiment, tmp_path: Path) -> None:
@@ -125,7 +124,7 @@ def test_a_failure_is_tried_again_only_when_asked(
     runs = list(small.runs())
     assert missing_runs(runs, Store(path, "1.0")) == []
     monkeypatch.undo()
-    measure._warm_up.cache_clear()
+    module._warm_up.cache_clear()
     with Store(path, "1.0") as store:
         again = missing_runs(runs, store, retry_failed=True)
         assert {run.algorithm for run in again} == {"median"}
@@ -164,7 +163,7 @@ def test_peak_memory_is_that_of_the_fit_and_does_not_carry_over(
                 return super().fit(X)
 
         hungry = replace(ALGORITHMS["median"], kinds=(lambda: Hungry(0.0),))
-        monkeypatch.setattr(measure, "ALGORITHMS", {**ALGORITHMS, "median": hungry})
+        monkeypatch.setattr(module, "ALGORITHMS", {**ALGORITHMS, "median": hungry})
         return execute(next(r for r in small.runs() if r.algorithm == "median"))
 
     assert using(60)["peak_memory_mb"] == pytest.approx(60, abs=5)
@@ -182,7 +181,7 @@ def test_warnings_of_an_algorithm_are_kept_in_its_record(
             return super().fit(X)
 
     hesitant = replace(ALGORITHMS["median"], kinds=(lambda: Hesitant(0.0),))
-    monkeypatch.setattr(measure, "ALGORITHMS", {**ALGORITHMS, "median": hesitant})
+    monkeypatch.setattr(module, "ALGORITHMS", {**ALGORITHMS, "median": hesitant})
     record = execute(next(r for r in small.runs() if r.algorithm == "median"))
     assert record["warnings"] == ["UserWarning: not sure"]
 

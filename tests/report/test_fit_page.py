@@ -104,7 +104,7 @@ def test_advice_is_in_the_words_of_the_command_line_or_of_python() -> None:
 
 def test_advice_does_not_send_to_rows_that_are_not_there() -> None:
     found = fitted(RobustPCA(2), wrong=0, correlated=True)
-    assert (found.n_distrusted, found.certificate.clean) == (0, False)
+    assert (len(found.explanation), found.certificate.clean) == (0, False)
     assert "distrusted rows" not in found.advice
     assert "with --contamination 0.1" in found.advice
 

@@ -13,7 +13,6 @@ from types import MappingProxyType, ModuleType
 from typing import Any
 
 from outweigh.adversaries import means, spikes
-from outweigh.adversaries.arguments import Adversary, RandomState, as_generator
 from outweigh.adversaries.means import (
     bounded_covariance,
     constant_bias,
@@ -30,7 +29,7 @@ from outweigh.adversaries.means import (
     tight_cluster,
     wrong_support,
 )
-from outweigh.adversaries.sample import INLIERS, Sample
+from outweigh.adversaries.sample import INLIERS, Adversary, RandomState, Sample
 from outweigh.adversaries.spikes import (
     dense_spike,
     spike_and_cluster,
@@ -113,7 +112,6 @@ __all__ = [
     "Adversary",
     "RandomState",
     "Sample",
-    "as_generator",
     "bounded_covariance",
     "constant_bias",
     "dense_spike",

@@ -20,11 +20,11 @@ from functools import partial
 import numpy as np
 from numpy.random import Generator
 
-from outweigh.adversaries.arguments import adversary
 from outweigh.adversaries.sample import (
     CleanSample,
     Sample,
     Shape,
+    adversary,
     choose_rows,
     choose_support,
     draw_clean,

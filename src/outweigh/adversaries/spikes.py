@@ -13,11 +13,11 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.random import Generator
 
-from outweigh.adversaries.arguments import adversary
 from outweigh.adversaries.sample import (
     BoolArray,
     Sample,
     Shape,
+    adversary,
     choose_rows,
     choose_support,
     random_signs,

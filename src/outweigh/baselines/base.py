@@ -10,12 +10,13 @@ from typing import Any, ClassVar, Self, dataclass_transform
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
+from sklearn.preprocessing import normalize
 from sklearn.utils.validation import check_array, validate_data
 
-from outweigh.adversaries.arguments import RANDOM_STATE
-from outweigh.adversaries.sample import BoolArray
+from outweigh.adversaries.sample import RANDOM_STATE, BoolArray
 from outweigh.constraints import COUNT, POSITIVE, SHARE, Number
 from outweigh.estimators.parameters import documented
+from outweigh.fit.readers import fix_signs
 from outweigh.norms.entrywise import hard_threshold, top_k_indices
 from outweigh.protocols import Array
 
@@ -94,7 +95,6 @@ class Baseline(BaseEstimator):
         "random_state": [*RANDOM_STATE, "random_state"],
         "sharpness": [POSITIVE],
         "spike": [POSITIVE],
-        "step_size": [Number(Real, 0.0, 2.0, closed="neither")],
     }
 
     def __init_subclass__(cls, name: str = "") -> None:
@@ -219,7 +219,8 @@ class ComponentsBaseline(Baseline):
     _min_samples = 2  # one row has no variance
 
     def _named(self, estimate: Array, n_nonzero: int) -> dict[str, Any]:
-        return {"components": unit_rows(estimate)}
+        # Rows that a penalty made zero stay zero.
+        return {"components": fix_signs(normalize(estimate))}
 
 
 class SeveralComponents(ComponentsBaseline):
@@ -251,32 +252,12 @@ class Oracle(Baseline):
         self
         """
         samples, kept = self._check(X)
-        mask = check_mask(inliers, samples.shape[0])
+        mask = np.asarray(inliers)
+        if mask.dtype != np.bool_ or mask.shape != (len(samples),):
+            got = f"{mask.dtype} of shape {mask.shape}"
+            raise ValueError(
+                f"inliers must be boolean, one for each of {len(samples)} rows; got {got}"
+            )
+        if not mask.any():
+            raise ValueError("inliers must mark at least one row as True, got none")
         return self._publish(X, kept, replace(self._found(samples[mask], kept), inliers=mask))
-
-
-def check_mask(inliers: ArrayLike, n_samples: int) -> BoolArray:
-    """Return ``inliers`` as a boolean mask of the rows with at least one True, or say so."""
-    mask = np.asarray(inliers)
-    if mask.dtype != np.bool_ or mask.shape != (n_samples,):
-        got = f"{mask.dtype} of shape {mask.shape}"
-        raise ValueError(f"inliers must be boolean, one for each of {n_samples} rows; got {got}")
-    if not mask.any():
-        raise ValueError("inliers must mark at least one row as True, got none")
-    return mask
-
-
-def unit_rows(directions: Array) -> Array:
-    """Scale rows to length one, the entry of largest magnitude positive; zero rows stay zero.
-
-    Examples
-    --------
-    >>> unit_rows(np.array([[3.0, -4.0], [0.0, 0.0]]))
-    array([[-0.6,  0.8],
-           [ 0. ,  0. ]])
-    """
-    lengths = np.linalg.norm(directions, axis=1)
-    largest = np.argmax(np.abs(directions), axis=1)
-    lengths = lengths * np.where(directions[np.arange(len(directions)), largest] < 0, -1.0, 1.0)
-    lengths[lengths == 0.0] = 1.0
-    return np.asarray(directions / lengths[:, None] + 0.0, dtype=np.float64)

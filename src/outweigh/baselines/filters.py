@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
+import scipy.linalg
 import scipy.sparse
 import scipy.sparse.linalg
 import scipy.special
+from scipy.stats import false_discovery_control
 
+from outweigh.adversaries.sample import BoolArray
 from outweigh.baselines.base import CentredMean, Found
 from outweigh.baselines.pruning import naive_prune
-from outweigh.baselines.surviving_rows import SurvivingRows, top_eigenpair
 from outweigh.norms.entrywise import top_k_indices
 from outweigh.protocols import Array, Indices
 
@@ -87,12 +89,12 @@ class FilterSparseMean(CentredMean, name="filter_sparse"):
                 distances = _distances_from_median(rows.columns(features) @ direction)
                 level = np.log(k * np.log(len(rows) * Z.shape[1] / self.failure_probability))
                 tail = _linear_tail(distances - 3.0 * np.sqrt(value * eps), eps, level)
-                if rows.drop_unlikely(tail, self.false_discovery_rate):
+                if rows.drop(unlikely(tail, self.false_discovery_rate)):
                     continue
             if not self.quadratic:
                 break
             tail = _quadratic_tail(np.abs(_form_values(rows, excess)), eps)
-            if not rows.drop_unlikely(tail, self.false_discovery_rate):
+            if not rows.drop(unlikely(tail, self.false_discovery_rate)):
                 break
         return Found(rows.mean, inliers=rows.mask(), n_iter=n_iter)
 
@@ -151,7 +153,7 @@ class FilterMean(CentredMean, name="filter"):
             distances = _distances_from_median((Z @ direction)[rows.indices])
             level = np.log(n_features * np.log(n_features / (eps * self.failure_probability)))
             tail = _dense_tail(distances, eps, level)
-            if not rows.drop_unlikely(tail, self.false_discovery_rate):
+            if not rows.drop(unlikely(tail, self.false_discovery_rate)):
                 break
         return Found(rows.mean, inliers=rows.mask(), n_iter=n_iter)
 
@@ -200,3 +202,116 @@ def _quadratic_tail(t: Array, eps: float) -> Array:
     far = np.maximum(t, 1.0 + 1e-9)
     tail = 2.0 * np.exp(-(far + 1.0 - np.sqrt(1.0 + 2.0 * far)) / 2.0)
     return np.asarray(tail + eps**2 / (2.0 * far * np.log(far) ** 2))
+
+
+class SurvivingRows:
+    """The rows of ``Z`` still alive, and their covariance kept up to date.
+
+    Dropping rows subtracts their part from the second moments, so that a round that drops few
+    costs little: the full product is formed once.
+
+    Parameters
+    ----------
+    Z : ndarray of shape (n_samples, n_features)
+        Should be roughly centred, so that the subtraction loses no accuracy.
+    alive : ndarray of bool, shape (n_samples,)
+        The rows to begin with.
+
+    Examples
+    --------
+    >>> rows = SurvivingRows(np.array([[0.0], [2.0], [9.0]]), np.array([True, True, True]))
+    >>> rows.drop(np.array([False, False, True]))
+    1
+    >>> rows.mean, rows.covariance()
+    (array([1.]), array([[2.]]))
+    """
+
+    def __init__(self, Z: Array, alive: BoolArray) -> None:
+        self.indices: Indices = np.flatnonzero(alive)
+        self._Z = Z
+        self._sum, self._second = self._moments()
+
+    def __len__(self) -> int:
+        return self.indices.size
+
+    @property
+    def mean(self) -> Array:
+        """Mean of the rows alive."""
+        return np.asarray(self._sum / len(self), dtype=np.float64)
+
+    def covariance(self) -> Array:
+        """Return the unbiased covariance of the rows alive."""
+        centred = self._second - np.outer(self._sum, self._sum / len(self))
+        return np.asarray(centred / (len(self) - 1), dtype=np.float64)
+
+    def second_moment(self) -> Array:
+        """Return the average of x x' over the rows alive."""
+        return np.asarray(self._second / len(self), dtype=np.float64)
+
+    def columns(self, features: Indices) -> Array:
+        """Return some columns of the rows alive."""
+        return self._Z[np.ix_(self.indices, features)]
+
+    def rows(self) -> Array:
+        """Return the rows alive."""
+        return self._Z[self.indices]
+
+    def mask(self) -> BoolArray:
+        """Return True for the rows alive, False for the others."""
+        alive = np.zeros(len(self._Z), dtype=np.bool_)
+        alive[self.indices] = True
+        return alive
+
+    def drop(self, rejected: BoolArray) -> int:
+        """Drop the rows alive that are marked in ``rejected``; return how many they were."""
+        n_dropped = int(np.count_nonzero(rejected))
+        gone = self._Z[self.indices[rejected]]
+        self.indices = self.indices[~rejected]
+        if n_dropped > len(self):
+            self._sum, self._second = self._moments()
+        elif n_dropped:
+            self._sum = self._sum - gone.sum(axis=0)
+            self._second = self._second - gone.T @ gone
+        return n_dropped
+
+    def _moments(self) -> tuple[Array, Array]:
+        alive = self._Z[self.indices]
+        return alive.sum(axis=0), alive.T @ alive
+
+
+def unlikely(tail: Array, rate: float) -> BoolArray:
+    """Mark the rows whose tail probabilities are too small for their number.
+
+    The rule of Benjamini and Hochberg: with p_(1) <= ... <= p_(n) in order, the i rows of
+    smallest probability are rejected for the largest i with p_(i) <= rate * i / n. If that is
+    more than three fifths of the rows, the tail bound does not fit and none is rejected.
+
+    Parameters
+    ----------
+    tail : ndarray of shape (n,)
+        For each row a bound on the chance that a genuine one is as extreme; may exceed one.
+    rate : float
+        The false discovery rate.
+
+    Examples
+    --------
+    >>> unlikely(np.array([0.5, 1e-9, 0.9]), 0.1)
+    array([False,  True, False])
+    """
+    # Bounds on a probability above one say as little as one.
+    rejected = false_discovery_control(np.clip(tail, 0.0, 1.0)) <= rate
+    return np.asarray(rejected & (rejected.mean() <= 0.6))
+
+
+def top_eigenpair(matrix: Array) -> tuple[float, Array]:
+    """Return the largest eigenvalue of a symmetric matrix and its unit eigenvector.
+
+    Examples
+    --------
+    >>> value, vector = top_eigenpair(np.diag([1.0, 3.0]))
+    >>> value, abs(vector)
+    (3.0, array([0., 1.]))
+    """
+    last = len(matrix) - 1
+    values, vectors = scipy.linalg.eigh(matrix, subset_by_index=(last, last))
+    return float(values[0]), np.asarray(vectors[:, 0], dtype=np.float64)

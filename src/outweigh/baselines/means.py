@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy.stats import trim_mean
 
 from outweigh.baselines.base import Found, MeanBaseline, Oracle
-from outweigh.norms.entrywise import hard_threshold
 from outweigh.protocols import Array
 
 
@@ -90,7 +90,7 @@ class TrimmedMean(MeanBaseline, name="trimmed"):
     ----------
     {{n_nonzero}}
     contamination : float, default=0.1
-        Share of the values dropped at *each* end of every feature.
+        Share of the values dropped at *each* end of every feature, rounded up.
 
     Attributes
     ----------
@@ -105,7 +105,46 @@ class TrimmedMean(MeanBaseline, name="trimmed"):
     contamination: float = 0.1
 
     def _find(self, X: Array, n_nonzero: int) -> Found:
-        return Found(trimmed_mean(X, self.contamination))
+        n = len(X)
+        cut = min(int(np.ceil(self.contamination * n)), (n - 1) // 2)
+        # SciPy drops a share of the rows, rounded down.
+        return Found(np.asarray(trim_mean(X, (cut + 0.5) / n, axis=0)))
+
+
+class IterativeTrimmedHardThresholding(TrimmedMean, name="trimmed_thresholding"):
+    """Gradient steps on the squared loss, each gradient a trimmed mean, each iterate truncated.
+
+    From b = 0 the iteration is b <- the k largest entries of b - step * trim_i(b - x_i), with
+    trim the coordinatewise trimmed mean over the rows. As that moves with its argument,
+    trim_i(b - x_i) = b - trim_i(x_i), so that whatever the step, between 0 and 2, the iteration
+    ends at the k largest entries of the trimmed mean: they are returned at once.
+
+    Assumptions: symmetric noise; the contamination known, and small: the error is of the order
+    contamination * sqrt(n_nonzero), so that only a vanishing share of outliers is tolerated. Cost:
+    O(n d), by partition.
+
+    Parameters
+    ----------
+    n_nonzero : int or None, default=None
+        Number of largest entries that an iterate keeps; None keeps all.
+    contamination : float, default=0.1
+        Share of the values trimmed at each end of every feature.
+
+    Attributes
+    ----------
+    {{location_ ... support_}}
+
+    References
+    ----------
+    .. [1] L. Liu, T. Li and C. Caramanis, "High dimensional robust M-estimation: arbitrary
+       corruption and heavy tails", arXiv:1901.08237.
+
+    Examples
+    --------
+    >>> X = [[0.0, 1.0], [0.2, 2.0], [0.1, 3.0], [90.0, 2.0]]
+    >>> IterativeTrimmedHardThresholding(1, contamination=0.25).fit(X).location_
+    array([0., 2.])
+    """
 
 
 class GeometricMedian(MeanBaseline, name="geometric_median"):
@@ -162,77 +201,3 @@ class GeometricMedian(MeanBaseline, name="geometric_median"):
             if np.linalg.norm(step) <= self.tol * distances.mean():
                 break
         return Found(centre, n_iter=n_iter)
-
-
-class IterativeTrimmedHardThresholding(MeanBaseline, name="trimmed_thresholding"):
-    """Gradient steps on the squared loss, each gradient a trimmed mean, each iterate truncated.
-
-    From b = 0 the iteration is b <- the k largest entries of b - step * trim_i(b - x_i), with
-    trim the coordinatewise trimmed mean over the rows. As that moves with its argument,
-    trim_i(b - x_i) = b - trim_i(x_i), and the trimmed mean of the rows is computed once.
-
-    Assumptions: symmetric noise; the contamination known, and small: the error is of the order
-    contamination * sqrt(n_nonzero), so that only a vanishing share of outliers is tolerated. Cost:
-    O(n d) once, O(d) an iteration.
-
-    Parameters
-    ----------
-    n_nonzero : int or None, default=None
-        Number of largest entries that an iterate keeps; None keeps all.
-    contamination : float, default=0.1
-        Share of the values trimmed at each end of every feature.
-    step_size : float, default=1.0
-        The step, between 0 and 2. With 1 the second iterate is the last.
-    max_iter : int, default=100
-        Largest number of iterations.
-    tol : float, default=1e-10
-        Stop when an iterate moves by less than this share of its length.
-
-    Attributes
-    ----------
-    {{location_ ... support_}}
-    n_iter_ : int
-
-    References
-    ----------
-    .. [1] L. Liu, T. Li and C. Caramanis, "High dimensional robust M-estimation: arbitrary
-       corruption and heavy tails", arXiv:1901.08237.
-
-    Examples
-    --------
-    >>> X = [[0.0, 1.0], [0.2, 2.0], [0.1, 3.0], [90.0, 2.0]]
-    >>> IterativeTrimmedHardThresholding(1, contamination=0.25).fit(X).location_
-    array([0., 2.])
-    """
-
-    contamination: float = 0.1
-    step_size: float = 1.0
-    max_iter: int = 100
-    tol: float = 1e-10
-
-    def _find(self, X: Array, n_nonzero: int) -> Found:
-        trimmed = trimmed_mean(X, self.contamination)
-        iterate = np.zeros(X.shape[1])
-        n_iter = 0
-        for n_iter in range(1, self.max_iter + 1):  # noqa: B007
-            previous = iterate
-            iterate = hard_threshold(previous - self.step_size * (previous - trimmed), n_nonzero)
-            if np.linalg.norm(iterate - previous) <= self.tol * np.linalg.norm(iterate):
-                break
-        return Found(iterate, n_iter=n_iter)
-
-
-def trimmed_mean(X: Array, contamination: float) -> Array:
-    """Average each column without ``ceil(contamination * n)`` values at either end.
-
-    Examples
-    --------
-    >>> trimmed_mean(np.array([[0.0], [1.0], [5.0], [90.0]]), 0.25)
-    array([3.])
-    """
-    n_samples = X.shape[0]
-    cut = min(int(np.ceil(contamination * n_samples)), (n_samples - 1) // 2)
-    if cut == 0:
-        return np.asarray(X.mean(axis=0), dtype=np.float64)
-    ordered = np.partition(X, (cut, n_samples - cut - 1), axis=0)
-    return np.asarray(ordered[cut : n_samples - cut].mean(axis=0), dtype=np.float64)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import scipy.linalg
 from sklearn.decomposition import PCA, SparsePCA
+from sklearn.preprocessing import normalize
 
 from outweigh.baselines.base import Found, Oracle, SeveralComponents
 from outweigh.baselines.means import GeometricMedian
@@ -234,9 +235,7 @@ def _directions(X: Array, assume_centered: bool) -> tuple[Array, Array]:
     """Return the centre and the unit vectors from it to the rows; zero for a row that is there."""
     d = X.shape[1]
     centre = np.zeros(d) if assume_centered else GeometricMedian()._find(X, d).estimate
-    Z = X - centre
-    lengths = np.linalg.norm(Z, axis=1, keepdims=True)
-    return centre, np.divide(Z, lengths, out=np.zeros_like(Z), where=lengths > 0.0)
+    return centre, normalize(X - centre)
 
 
 def leading_directions(covariance: Array, n_components: int, n_nonzero: int) -> Array:

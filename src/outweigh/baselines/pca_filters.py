@@ -6,8 +6,8 @@ import numpy as np
 import scipy.special
 
 from outweigh.baselines.base import ComponentsBaseline, Found
+from outweigh.baselines.filters import SurvivingRows, top_eigenpair, unlikely
 from outweigh.baselines.pruning import naive_prune
-from outweigh.baselines.surviving_rows import SurvivingRows, top_eigenpair
 from outweigh.norms.entrywise import hard_threshold, top_k_indices
 from outweigh.protocols import Array, Indices
 
@@ -125,7 +125,7 @@ class FilterSparsePCA(ComponentsBaseline, name="filter_sparse"):
             projections = products @ direction
             far = np.maximum(np.abs(projections - np.median(projections)), 1.0 + 1e-9)
             tail = 10.0 * self.contamination / (far * np.log(far)) ** 2
-            if not rows.drop_unlikely(tail, self.false_discovery_rate):
+            if not rows.drop(unlikely(tail, self.false_discovery_rate)):
                 break
         restricted = np.zeros_like(excess)
         restricted[first, second] = restricted[second, first] = excess[first, second]
@@ -190,7 +190,7 @@ class FilterPCA(ComponentsBaseline, name="filter"):
             if deviation == 0.0:
                 break
             tail = scipy.special.erfc(np.abs(projections - middle) / (np.sqrt(2.0) * deviation))
-            if not rows.drop_unlikely(tail, self.false_discovery_rate):
+            if not rows.drop(unlikely(tail, self.false_discovery_rate)):
                 break
         component = hard_threshold(direction, n_nonzero)
         return Found(component[None, :], centre, inliers=rows.mask(), n_iter=n_iter)

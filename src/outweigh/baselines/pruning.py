@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 from sklearn.covariance import MinCovDet
+from sklearn.metrics.pairwise import euclidean_distances
 
-from outweigh.adversaries import RandomState, as_generator
-from outweigh.adversaries.sample import BoolArray
+from outweigh.adversaries.sample import BoolArray, RandomState
 from outweigh.baselines.base import CentredMean, Found, MeanBaseline
 from outweigh.protocols import Array
 
@@ -83,15 +83,15 @@ class RansacMean(CentredMean, name="ransac"):
     def _find(self, Z: Array, n_nonzero: int) -> Found:
         kept = naive_prune(Z, self.failure_probability)
         Z = Z[kept]
-        centres = _half_means(Z, self.n_trials, as_generator(self.random_state))
-        n_features = Z.shape[1]
-        radius = n_features + np.sqrt(n_features)
-        distances = (
-            np.einsum("ij,ij->i", Z, Z)[:, None]
-            - 2.0 * (Z @ centres.T)
-            + np.einsum("ij,ij->i", centres, centres)
-        )
-        near = distances < radius
+        # The mean of all rows, and of random halves of them.
+        half = max(1, len(Z) // 2)
+        chosen = np.zeros((self.n_trials - 1, len(Z)))
+        rng = np.random.default_rng(self.random_state)
+        for row in chosen:
+            row[rng.choice(len(Z), half, replace=False, shuffle=False)] = 1.0 / half
+        centres = np.vstack([Z.mean(axis=0), chosen @ Z])
+        radius = Z.shape[1] + np.sqrt(Z.shape[1])
+        near = euclidean_distances(Z, centres, squared=True) < radius
         best = int(np.argmax(np.count_nonzero(near, axis=0)))
         inliers = kept.copy()
         inliers[kept] = near[:, best]
@@ -208,16 +208,6 @@ def naive_prune(Z: Array, failure_probability: float) -> BoolArray:
         kept = np.zeros(n_samples, dtype=np.bool_)
         kept[np.argsort(reach, kind="stable")[:half]] = True
     return kept
-
-
-def _half_means(Z: Array, n_trials: int, rng: np.random.Generator) -> Array:
-    """Return the mean of all rows, then the means of ``n_trials - 1`` random halves."""
-    n_samples = Z.shape[0]
-    half = max(1, n_samples // 2)
-    chosen = np.zeros((n_trials - 1, n_samples))
-    for row in chosen:
-        row[rng.choice(n_samples, half, replace=False, shuffle=False)] = 1.0 / half
-    return np.vstack([Z.mean(axis=0), chosen @ Z])
 
 
 def _agnostic_mean(X: Array, kept: float) -> Array:

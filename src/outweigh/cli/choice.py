@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from outweigh.files.table import Table
-from outweigh.protocols import Array
 
 # A sparse mean pays where there are many columns, and fewer rows than these for each of them.
 _MANY_COLUMNS, _ROWS_PER_COLUMN = 50, 10
@@ -32,7 +31,12 @@ def choose(table: Table) -> tuple[str, str]:
         return "mean", "rows that are read in parts are not looked at first"
     if d < _MANY_COLUMNS or n >= _ROWS_PER_COLUMN * d:
         return "mean", f"{n:,} rows are enough for {d:,} columns"
-    away = _away_from_zero(table.values)
+    # Columns whose median is not zero, beyond what chance would do in any.
+    median = np.nanmedian(table.values, axis=0)
+    spread = 1.4826 * np.nanmedian(np.abs(table.values - median), axis=0)
+    # 1.2533: a median of normal rows varies by so much more than a mean.
+    chance = 1.2533 * spread * np.sqrt(2.0 * np.log(d) / n)
+    away = int(np.count_nonzero(np.abs(median) > chance))
     if 0 < away <= _SPARSE * d:
         return (
             "sparse-mean",
@@ -43,13 +47,3 @@ def choose(table: Table) -> tuple[str, str]:
         f"its entries are not sparse about zero: {how} out; of spectra and the like `outweigh fit "
         "pca` may find more"
     )
-
-
-def _away_from_zero(X: Array) -> int:
-    """Return the number of columns whose median is not zero, beyond what chance would do in any."""
-    n, d = X.shape
-    median = np.nanmedian(X, axis=0)
-    spread = 1.4826 * np.nanmedian(np.abs(X - median), axis=0)
-    # 1.2533: a median of normal rows varies by so much more than a mean.
-    chance = 1.2533 * spread * np.sqrt(2.0 * np.log(d) / n)
-    return int(np.count_nonzero(np.abs(median) > chance))

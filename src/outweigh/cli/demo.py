@@ -21,7 +21,7 @@ from outweigh.cli.arguments import OK
 from outweigh.estimators.mean import RobustMean
 from outweigh.experiments.algorithms import ALGORITHMS
 from outweigh.experiments.figures import demonstration
-from outweigh.experiments.measure import outcome, timed_fit
+from outweigh.experiments.runs import outcome, timed_fit
 from outweigh.experiments.spec import Record
 from outweigh.files.writing import write_file
 from outweigh.libraries import MissingLibrary

@@ -7,7 +7,7 @@ import csv
 import io
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import astuple, fields
 from pathlib import Path
 
@@ -21,7 +21,7 @@ from outweigh.experiments.algorithms import ALGORITHMS
 from outweigh.experiments.errors import ExperimentError
 from outweigh.experiments.figures import panel
 from outweigh.experiments.library import builtin_names, load, load_builtin
-from outweigh.experiments.runner import do_runs, missing_runs
+from outweigh.experiments.runs import do_runs, missing_runs
 from outweigh.experiments.spec import Experiment
 from outweigh.experiments.store import Store
 from outweigh.experiments.summary import Cell, Summary, summarise
@@ -160,28 +160,11 @@ def _say(text: str) -> None:
 
 def list_names(arguments: argparse.Namespace) -> int:
     """Print figures, algorithms and adversaries, or one of the three."""
-    what = arguments.what
-    sections = {"figures": _figures, "algorithms": _algorithms, "adversaries": _adversaries}
-    for name, lines in sections.items():
-        if what in (None, name):
-            print(f"{name}:")
-            for line in lines():
-                print(f"  {line}")
-            if what is None:
-                print()
-    if what is None:
-        print("Run one with `outweigh reproduce NAME`; `outweigh reproduce --help` says more.")
-    return OK
-
-
-def _figures() -> Iterator[str]:
+    listed: dict[str, list[str]] = {"figures": [], "algorithms": [], "adversaries": []}
     for name in builtin_names():
         experiment = load_builtin(name)
         n_runs = sum(1 for _ in experiment.runs())
-        yield f"{name:<24} {experiment.title} ({n_runs} runs)"
-
-
-def _algorithms() -> Iterator[str]:
+        listed["figures"].append(f"{name:<24} {experiment.title} ({n_runs} runs)")
     for algorithm in ALGORITHMS.values():
         notes = [algorithm.task]
         if algorithm.needs_inliers:
@@ -190,22 +173,16 @@ def _algorithms() -> Iterator[str]:
             notes.append(f"up to {algorithm.max_features} features")
         if algorithm.extra is not None:
             notes.append(f"needs outweigh[{algorithm.extra}]")
-        yield f"{algorithm.name:<24} {algorithm.label} ({', '.join(notes)})"
-
-
-def _adversaries() -> Iterator[str]:
+        said = f"{algorithm.label} ({', '.join(notes)})"
+        listed["algorithms"].append(f"{algorithm.name:<24} {said}")
     for name, adversary in ADVERSARIES.items():
         task = "mean" if name in MEAN_ADVERSARIES else "components"
-        yield f"{name:<24} {_first_line(adversary.__doc__ or '')}"
-        yield f"{'':<24}   {task}; options {', '.join(options_of(name))}"
-
-
-def _first_line(doc: str) -> str:
-    r"""Return the first line of a docstring without its markup.
-
-    Examples
-    --------
-    >>> _first_line("As :func:`make`, with ``x``.\n\nMore.")
-    'As make, with x.'
-    """
-    return re.sub(r":\w+:|`", "", doc.strip().splitlines()[0])
+        # The first line of the docstring, without its markup.
+        what = re.sub(r":\w+:|`", "", (adversary.__doc__ or "").strip().splitlines()[0])
+        said = f"{what}\n  {'':<24}   {task}; options {', '.join(options_of(name))}"
+        listed["adversaries"].append(f"{name:<24} {said}")
+    shown = [arguments.what] if arguments.what else list(listed)
+    print("\n\n".join("\n  ".join([f"{section}:", *listed[section]]) for section in shown))
+    if arguments.what is None:
+        print("\nRun one with `outweigh reproduce NAME`; `outweigh reproduce --help` says more.")
+    return OK

@@ -125,17 +125,15 @@ def _passes(arguments: argparse.Namespace) -> Iterator[None]:
         except DataError:
             raise
         except Exception as error:
-            if not _of_a_part(error):
+            of_a_part = isinstance(error, (RuntimeError, OSError))
+            of_a_part |= type(error).__module__.partition(".")[0] == "distributed"
+            if isinstance(error, ValueError):
+                # Those of the estimators are written for a person; what Dask wraps is not.
+                mismatched = str(error).startswith("Mismatched dtypes")
+                of_a_part = hasattr(error, "exception") or mismatched
+            if not of_a_part:
                 raise
             raise DataError(f"{arguments.file}: {said_by_dask(error)}") from error
-
-
-def _of_a_part(error: Exception) -> bool:
-    if isinstance(error, ValueError):
-        # Those of the estimators are written for a person; what Dask wraps is not.
-        return hasattr(error, "exception") or str(error).startswith("Mismatched dtypes found")
-    module = type(error).__module__.partition(".")[0]
-    return isinstance(error, (RuntimeError, OSError)) or module == "distributed"
 
 
 # Options of how files are written, and of what is read of FILE.

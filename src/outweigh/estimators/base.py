@@ -23,16 +23,17 @@ from sklearn.utils.validation import check_is_fitted
 
 from outweigh.estimators.explanation import Explanation, explain_rows
 from outweigh.estimators.input import (
+    allowance,
     check_numbers,
     column_medians,
     each_row,
     filled,
     open_rows,
-    rows_to_fit,
     sample_weights,
+    subsample_of,
+    trusted,
 )
 from outweigh.estimators.parameters import COMMON, Parameters
-from outweigh.estimators.subsample import allowance, subsample_of, trusted
 from outweigh.fit.certificate import Certificate
 from outweigh.fit.distances import DistanceScore
 from outweigh.fit.noise import known_covariance
@@ -167,16 +168,14 @@ class RobustEstimator(Parameters, JudgesRows, BaseEstimator):
                     f"X: only {n_counted} rows count; so few do not tell wrong rows from right ones"
                 )
                 warnings.warn(few, stacklevel=2)
+            self.subsample_, self._weights_of_sample, self._allowance = None, None, 0.0
             if self.subsample is None or n_counted <= self.subsample:
-                self.subsample_, self._weights_of_sample, self._allowance = None, None, 0.0
                 self._fit_rows(rows, np.ones(rows.shape[0]) if weight is None else weight)
             else:
                 drawn = subsample_of(rows, weight, self.subsample, self.random_state)
                 self.subsample_, some_rows, some_weight = drawn
-                known = self.contamination != "auto"
-                self._allowance = (
-                    allowance(float(self.contamination), some_weight) if known else 0.0
-                )
+                if self.contamination != "auto":
+                    self._allowance = allowance(float(self.contamination), some_weight)
                 self._fit_rows(some_rows, some_weight)
                 self._extend(rows, weight)
             n, dropped = int(self._incomplete.size), self.missing == "drop"
@@ -210,7 +209,14 @@ class RobustEstimator(Parameters, JudgesRows, BaseEstimator):
         distinct = X.distinct(sample_weight)
         rows, weight = distinct.rows, distinct.weight
         d = X.shape[1]
-        scale = _checked_scale(self.scale, d)
+        scale: Any = self.scale
+        if scale is not None and not isinstance(scale, str):
+            check_numbers(scale, "scale")
+            scale = np.asarray(scale, dtype=np.float64)
+            if scale.shape != (d,):
+                raise ValueError(f"scale must be of shape ({d},); got shape {scale.shape}")
+            if not np.all((scale > 0) & np.isfinite(scale)):
+                raise ValueError("scale must be positive and finite; replace its other entries")
         if not isinstance(self.covariance, str):
             check_numbers(self.covariance, "covariance")
         covariance = known_covariance(self.covariance, d)
@@ -238,8 +244,13 @@ class RobustEstimator(Parameters, JudgesRows, BaseEstimator):
             if again != task:
                 found = solve(rows, weight, again, settings, log)
         found = replace(found, copies=float(sample_weight.sum() / weight.sum()))
-        if found.noise.varying.size < d:
-            _warn_constant(found.noise.varying, d, getattr(self, "feature_names_in_", None))
+        constant = np.setdiff1d(np.arange(d), found.noise.varying)
+        if constant.size:
+            some = getattr(self, "feature_names_in_", np.arange(d))[constant[:5]]
+            named = ", ".join(map(str, some)) + (", ..." if constant.size > 5 else "")
+            counted = f"{constant.size} of {d} features are constant (columns {named})"
+            left_out = f"{counted}; they are left out, and their location is the constant"
+            warnings.warn(left_out, stacklevel=3)
         certificate = found.certificate
         self.weights_ = distinct.shared(found.weights, sample_weight)
         self.certificate_ = certificate
@@ -413,7 +424,7 @@ class RobustEstimator(Parameters, JudgesRows, BaseEstimator):
         self, X: ArrayLike, sample_weight: ArrayLike | None
     ) -> tuple[Rows, Array | None]:
         """Return the rows and their weights; None where each counts alike, as n may be huge."""
-        rows = rows_to_fit(self, X)
+        rows = open_rows(self, X, reset=True)
         self._medians, self._incomplete = None, np.empty(0, dtype=np.intp)
         if isinstance(rows, ArrayRows) and self.missing is not None:
             self._incomplete = np.flatnonzero(np.isnan(rows.array).any(axis=1))
@@ -488,19 +499,6 @@ class RobustEstimator(Parameters, JudgesRows, BaseEstimator):
         return offset, trusted if lost > 0.0 else -np.inf
 
 
-def _checked_scale(scale: object, n_features: int) -> str | Array | None:
-    """Return the parameter `scale`; refuse an array that is not one positive number a feature."""
-    if scale is None or isinstance(scale, str):
-        return scale
-    check_numbers(scale, "scale")
-    values = np.asarray(scale, dtype=np.float64)
-    if values.shape != (n_features,):
-        raise ValueError(f"scale must be of shape ({n_features},); got shape {values.shape}")
-    if not np.all((values > 0) & np.isfinite(values)):
-        raise ValueError("scale must be positive and finite; replace its other entries")
-    return values
-
-
 def _offset(scores: Array, sample_weight: Array, share: float, limit: float) -> float:
     """Return the threshold below which `share` of the sample weight scores, to the nearest row.
 
@@ -543,14 +541,3 @@ def heard_by(handler: logging.Handler) -> Iterator[None]:
     finally:
         logger.removeHandler(handler)
         logger.setLevel(level)
-
-
-def _warn_constant(
-    varying: NDArray[np.intp], n_features: int, names: NDArray[np.object_] | None
-) -> None:
-    """Warn once of columns that never vary, by name where they have names."""
-    constant = np.setdiff1d(np.arange(n_features), varying)
-    some = constant[:5] if names is None else names[constant[:5]]
-    shown = ", ".join(map(str, some)) + (", ..." if constant.size > 5 else "")
-    counted = f"{constant.size} of {n_features} features are constant (columns {shown})"
-    warnings.warn(f"{counted}; they are left out, and their location is the constant", stacklevel=4)

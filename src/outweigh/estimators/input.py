@@ -1,7 +1,11 @@
-"""From what a user passes as X to checked rows: arrays, DataFrames, sparse, on disk, Dask."""
+"""From what a user passes as X to checked rows: arrays, DataFrames, sparse, on disk, Dask.
+
+Of more rows than weights are searched on, also a random sample, and what it teaches of the rest.
+"""
 
 from __future__ import annotations
 
+import logging
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -12,11 +16,12 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
-from sklearn.utils import get_tags
+from sklearn.utils import check_random_state, get_tags
+from sklearn.utils.random import sample_without_replacement
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from outweigh.fit.columns import weighted_quantile
-from outweigh.protocols import Array
+from outweigh.protocols import Array, Indices
 from outweigh.samples import ArrayRows, Rows, SparseRows
 from outweigh.samples.chunked_rows import chunked_rows
 from outweigh.samples.rows import is_dask, is_on_disk
@@ -26,28 +31,16 @@ _MOST_COPIES = 2.0**52
 # To NumPy some of these are numbers, of a size that depends on the unit of time.
 _TIMES = (date, timedelta, np.datetime64, np.timedelta64)
 
+_DEVIATIONS = 4.0
 
-def rows_to_fit(estimator: BaseEstimator, X: Any) -> Rows:
-    """Return the rows of X for a fit, which needs two; missing values are NaN, if they may be.
-
-    Parameters
-    ----------
-    estimator : BaseEstimator
-        Its ``n_features_in_`` and ``feature_names_in_`` are set.
-    X : as for `open_rows`
-    """
-    in_memory = not (is_dask(X) or is_on_disk(X) or sp.issparse(X))
-    if get_tags(estimator).input_tags.allow_nan and not in_memory:
-        raise ValueError(
-            "missing: must be None for sparse rows, data on disk and of Dask; fill them in before"
-        )
-    return _checked_rows(estimator, X, 2, reset=True)
+logger = logging.getLogger("outweigh")
 
 
-def open_rows(estimator: BaseEstimator, X: Any) -> Rows:
+def open_rows(estimator: BaseEstimator, X: Any, *, reset: bool = False) -> Rows:
     """Return the rows of X, checked; those in chunks are checked when they are first read.
 
-    Missing values are the medians of the fit, where the estimator was fitted with `missing`.
+    Missing values are the medians of the fit, where the estimator was fitted with `missing`; for a
+    fit they stay NaN.
 
     Parameters
     ----------
@@ -55,23 +48,27 @@ def open_rows(estimator: BaseEstimator, X: Any) -> Rows:
         Fitted: the columns must be those of the fit.
     X : array-like, numpy.memmap, dask.array.Array or dask.dataframe.DataFrame
         Also a matrix or array of scipy.sparse, where the tags of the estimator say so.
+    reset : bool, default=False
+        As in scikit-learn's ``validate_data``: for a fit, which needs two rows, and sets
+        ``n_features_in_`` and ``feature_names_in_``.
     """
-    return _checked_rows(estimator, X, 1, reset=False)
-
-
-def _checked_rows(estimator: BaseEstimator, X: Any, least: int, **how: Any) -> Rows:
-    """Return at least so many rows; `how` as in scikit-learn's ``validate_data``."""
-    if is_dask(X) or is_on_disk(X):
+    least, in_chunks = 2 if reset else 1, is_dask(X) or is_on_disk(X)
+    tags = get_tags(estimator).input_tags
+    if reset and tags.allow_nan and (in_chunks or sp.issparse(X)):
+        raise ValueError(
+            "missing: must be None for sparse rows, data on disk and of Dask; fill them in before"
+        )
+    if in_chunks:
         chunked = chunked_rows(X)
-        validate_data(estimator, _stand_in(X), skip_check_array=True, **how)
+        validate_data(estimator, _stand_in(X), skip_check_array=True, reset=reset)
         if chunked.shape[0] < least:
             raise ValueError(
                 f"Found array with {chunked.shape[0]} sample(s) (shape={chunked.shape}) while a "
                 f"minimum of {least} is required."
             )
         return chunked
-    how |= {"dtype": np.float64, "ensure_min_samples": least}
-    if get_tags(estimator).input_tags.sparse:
+    how: dict[str, Any] = {"dtype": np.float64, "ensure_min_samples": least, "reset": reset}
+    if tags.sparse:
         if sp.issparse(X):
             _refuse_sparse_oddities(X)
         how["accept_sparse"] = "csr"
@@ -105,6 +102,64 @@ def sample_weights(sample_weight: ArrayLike | None, n_samples: int) -> Array:
     # In the order of their sizes: so no digit depends on the order of the rows.
     ranked = np.sort(weights)
     return np.asarray(weights * (ranked.sum() / (ranked @ ranked)))
+
+
+def allowance(contamination: float, weight: Array) -> float:
+    """Return how much more than a share of all rows may well be the share in a sample of them.
+
+    Where a given share of all rows may be wrong, that of the sample exceeds it half of the
+    time, and rows far out that could not be removed would be the end of the estimate. Four
+    standard deviations, which sampling without replacement makes somewhat smaller yet.
+
+    Parameters
+    ----------
+    contamination : float
+    weight : ndarray of shape (m,)
+        Sample weights of the rows of the sample, all positive.
+    """
+    n_effective = float(weight.sum() ** 2 / (weight @ weight))
+    deviation = np.sqrt(contamination * (1.0 - contamination) / n_effective)
+    return float(min(_DEVIATIONS * deviation, (0.5 - contamination) / 2.0))
+
+
+def trusted(
+    rows: NDArray[np.floating], score: Callable[[NDArray[np.float64]], Array], offset: float
+) -> NDArray[np.bool_]:
+    """Return whether the score of each row is not below the offset; it is sent to workers."""
+    return np.asarray(score(np.asarray(rows, dtype=np.float64)) >= offset)
+
+
+def subsample_of(
+    rows: Rows,
+    sample_weight: Array | None,
+    size: int,
+    random_state: int | np.random.RandomState | None,
+) -> tuple[Indices, Rows, Array]:
+    """Return `size` of the rows of positive weight, of which there are more.
+
+    That is their places among all rows, increasing, the rows, and their sample weights.
+
+    Parameters
+    ----------
+    rows : Rows
+    sample_weight : ndarray of shape (n,), optional
+        Nonnegative; one each by default.
+    size : int
+    random_state : int, RandomState or None
+        None means 0, so that the default is reproducible.
+    """
+    counted = None if sample_weight is None else np.flatnonzero(sample_weight)
+    n_counted = rows.shape[0] if counted is None else int(counted.size)
+    logger.info(
+        "X: weights are searched on a random sample of %d of %d rows (subsample)", size, n_counted
+    )
+    generator = check_random_state(0 if random_state is None else random_state)
+    drawn = sample_without_replacement(n_counted, size, random_state=generator)
+    indices = np.sort(drawn).astype(np.intp, copy=False)
+    indices = indices if counted is None else counted[indices]
+    weight = None if sample_weight is None else sample_weight[indices]
+    # Relative weights count as rows by their own sizes: those of a sample may all be small.
+    return indices, rows.part(indices), sample_weights(weight, size)
 
 
 def each_row(
@@ -236,7 +291,7 @@ def _validated(estimator: BaseEstimator, X: Any, **how: Any) -> Any:
     except (ValueError, TypeError, OverflowError) as error:
         # What is neither number nor text in an array is not a cell of a table.
         if not (isinstance(error, TypeError) and isinstance(X, np.ndarray)):
-            _refuse_cells(X, _is_number_or_missing if missing else _is_number)
+            _refuse_cells(X, missing)
         raise
 
 
@@ -264,11 +319,11 @@ def _refuse_times(X: Any) -> None:
                 raise _unusable(name, f"{cell!r} in row {row}")
 
 
-def _refuse_cells(X: Any, fits: Callable[[Any], bool]) -> None:
-    """Refuse cells that do not fit, by their column."""
+def _refuse_cells(X: Any, missing: bool) -> None:
+    """Refuse cells that are no numbers by their column; they may be `missing`, or not."""
     for name, column in _columns(X):
         for row, cell in enumerate(np.asarray(column).tolist()):
-            if fits(cell):
+            if _is_number(cell) or (missing and _is_missing(cell)):
                 continue
             if _is_missing(cell):
                 raise ValueError(
@@ -307,10 +362,6 @@ def _is_missing(cell: Any) -> bool:
     if cell is None or type(cell).__name__ == "NAType":
         return True
     return isinstance(cell, float | np.floating) and bool(np.isnan(cell))
-
-
-def _is_number_or_missing(cell: Any) -> bool:
-    return _is_missing(cell) or _is_number(cell)
 
 
 def _is_number(cell: Any) -> bool:

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from outweigh.displays.canvas import NEEDED_BY, image, styled
 from outweigh.experiments.algorithms import ALGORITHMS, BLACK, VERMILLION, YELLOW, Algorithm
-from outweigh.experiments.measure import ERRORS
+from outweigh.experiments.runs import ERRORS
 from outweigh.experiments.spec import GUIDES
 from outweigh.experiments.summary import Summary
 from outweigh.libraries import library
@@ -66,11 +66,14 @@ def panel(summary: Summary) -> dict[str, bytes]:
     with styled(**_SMALL):
         figure = figures.Figure(figsize=(COLUMN, 3.0), layout="constrained")
         axes = figure.subplots()
-        for name in experiment.algorithms:
-            _draw_curve(axes, summary, ALGORITHMS[name])
+        for algorithm in experiment.algorithms:
+            _draw_curve(axes, summary, ALGORITHMS[algorithm])
         _draw_guide(axes, summary)
         _scale(axes, summary)
-        axes.set_xlabel(experiment.axes.get("label") or _axis_name(experiment.parameter))
+        plain = experiment.parameter.replace("_", " ").capitalize()
+        name, symbol = _DIMENSIONS.get(experiment.parameter, (plain, ""))
+        usual = f"{name} ${symbol}$" if symbol else name
+        axes.set_xlabel(experiment.axes.get("label") or usual)
         axes.set_ylabel(ERRORS[experiment.task][0])
         axes.set_title(f"{experiment.title}\n{_setting(summary)}", loc="left", linespacing=1.5)
         if axes.get_legend_handles_labels()[0]:
@@ -165,13 +168,6 @@ def _setting(summary: Summary) -> str:
     if done:
         parts.append(f"{done[0]} trials" if len(done) == 1 else f"{done[0]} to {done[-1]} trials")
     return ", ".join(parts)
-
-
-def _axis_name(parameter: str) -> str:
-    if parameter not in _DIMENSIONS:
-        return parameter.replace("_", " ").capitalize()
-    name, symbol = _DIMENSIONS[parameter]
-    return f"{name} ${symbol}$"
 
 
 def _draw_errors(axes: Any, errors: Mapping[str, float]) -> None:

@@ -44,7 +44,7 @@ from outweigh.adversaries import ADVERSARIES, options_of
 from outweigh.constraints import COUNT, SHARE, Number, StrOptions, check
 from outweigh.experiments.algorithms import ALGORITHMS
 from outweigh.experiments.errors import ExperimentError, unknown
-from outweigh.experiments.spec import DIMENSIONS, GUIDES, Experiment, Point
+from outweigh.experiments.spec import DIMENSIONS, GUIDES, Experiment
 
 _SPECS = resources.files("outweigh.experiments").joinpath("specs")
 
@@ -167,8 +167,18 @@ def _experiment(table: dict[str, Any], name: str) -> Experiment:
     suited = [a.name for a in ALGORITHMS.values() if a.task == experiment.task]
     for algorithm in experiment.algorithms:
         _known("algorithms", algorithm, suited)
+    # What no algorithm could be run on.
     for point in experiment.points():
-        _check_point(experiment, point)
+        where = f"at {parameter} = {point.x:g}"
+        check(f"the experiment {where}", _MAY_BE, {d: getattr(point, d) for d in DIMENSIONS})
+        if point.n_nonzero is not None and point.n_nonzero > point.n_features:
+            raise ValueError(f"n_nonzero: must be at most n_features = {point.n_features} {where}")
+        for algorithm in experiment.algorithms:
+            limit = ALGORITHMS[algorithm].max_features
+            if limit is not None and point.n_features > limit:
+                raise ValueError(
+                    f"algorithms: {algorithm!r} takes at most {limit} features, {where}"
+                )
     return experiment
 
 
@@ -203,15 +213,3 @@ def _known(key: str, value: Any, choices: Iterable[str]) -> str:
     if value not in choices:
         raise ValueError(f"{key}: {unknown(key, value, choices)}")
     return str(value)
-
-
-def _check_point(experiment: Experiment, point: Point) -> None:
-    """Refuse what no algorithm could be run on."""
-    where = f"at {experiment.parameter} = {point.x:g}"
-    check(f"the experiment {where}", _MAY_BE, {d: getattr(point, d) for d in DIMENSIONS})
-    if point.n_nonzero is not None and point.n_nonzero > point.n_features:
-        raise ValueError(f"n_nonzero: must be at most n_features = {point.n_features} {where}")
-    for name in experiment.algorithms:
-        limit = ALGORITHMS[name].max_features
-        if limit is not None and point.n_features > limit:
-            raise ValueError(f"algorithms: {name!r} takes at most {limit} features, {where}")

@@ -21,7 +21,7 @@ SCHEMA = 2
 """Version of what a record means. Raise it when keys, seeds or fields change their meaning."""
 
 Record = dict[str, Any]
-"""Plain data about one run; see :func:`outweigh.experiments.measure.execute`."""
+"""Plain data about one run; see :func:`outweigh.experiments.runs.execute`."""
 
 DIMENSIONS = ("n_samples", "n_features", "n_nonzero", "contamination")
 

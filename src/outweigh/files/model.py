@@ -155,14 +155,13 @@ def save_model(estimator: RobustEstimator, target: str | Path | BinaryIO) -> Non
         },
         "state": {key: _encoded(value, arrays) for key, value in state.items()},
     }
-    members = {"model.json": json.dumps(model, indent=1).encode()}
-    members |= {_member(number): _npy(array) for number, array in enumerate(arrays)}
     buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w") as archive:
-        for name, data in members.items():
-            # A fixed time: the same model gives the same bytes.
-            info = zipfile.ZipInfo(name, date_time=(1980, 1, 1, 0, 0, 0))
-            archive.writestr(info, data, zipfile.ZIP_DEFLATED)
+    members: dict[str, Any] = {f"arrays/{i}": array for i, array in enumerate(arrays)}
+    np.savez_compressed(buffer, **members)
+    with zipfile.ZipFile(buffer, "a") as archive:
+        # The fixed time of a ZipInfo, as NumPy has it: the same model gives the same bytes.
+        text = json.dumps(model, indent=1)
+        archive.writestr(zipfile.ZipInfo("model.json"), text, zipfile.ZIP_DEFLATED)
     if isinstance(target, str | Path):
         write_file(target, buffer.getvalue())
     else:
@@ -236,7 +235,7 @@ def _load(archive: zipfile.ZipFile) -> RobustEstimator:
     # Once each: many names of one large array take no more memory than it does.
     @cache
     def array(number: int) -> NDArray[Any]:
-        found = array_in(read_member(archive, _member(number)))
+        found = array_in(read_member(archive, f"arrays/{number}.npy"))
         _refuse_strange(found)
         return found
 
@@ -352,13 +351,3 @@ def _refuse_strange(array: NDArray[Any]) -> None:
     kind = array.dtype.kind
     if kind not in "fiubU" or (kind == "f" and not np.isfinite(array).all()):
         raise ValueError(f"an array of {array.dtype} does not hold finite numbers or text alone")
-
-
-def _npy(array: NDArray[Any]) -> bytes:
-    buffer = io.BytesIO()
-    np.save(buffer, array, allow_pickle=False)
-    return buffer.getvalue()
-
-
-def _member(number: int) -> str:
-    return f"arrays/{number}.npy"

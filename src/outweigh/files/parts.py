@@ -247,7 +247,11 @@ def _frame(source: str, wanted: Wanted) -> tuple[Any, list[str]]:
         if name.endswith((".gz", ".bz2", ".xz", ".zst")):
             # A compressed file cannot be entered in the middle.
             options["blocksize"] = None
-        whole = _whole_ids(dd.read_csv(source, **options), wanted.id_column)
+        types = dd.read_csv(source, **options).dtypes
+        first = str(types.index[0])
+        ids = wanted.id_column or (first if is_id(first) else None)
+        # Whole numbers that name the rows: 7 is not called 7.0.
+        whole = {ids: types[ids]} if ids in types and types[ids].kind in "iu" else {}
         # Fractions and gaps may follow where a column begins with whole numbers.
         return dd.read_csv(source, assume_missing=True, dtype=whole, **options), recognised
     except (DataError, ImportError):
@@ -281,12 +285,3 @@ def _written(source: str, wanted: Wanted) -> tuple[dict[str, Any], list[str]]:
             raise DataError(f"{other} has other columns than {one}; give files of one header")
     options = {"sep": dialect.separator, "decimal": dialect.decimal, "encoding": encoding}
     return options, dialect.recognised
-
-
-def _whole_ids(frame: Any, id_column: str | None) -> dict[str, Any]:
-    """Return the type of a column of whole numbers that name the rows; 7 is not called 7.0."""
-    if id_column is None and is_id(str(frame.columns[0])):
-        id_column = str(frame.columns[0])
-    return {
-        c: frame[c].dtype for c in frame.columns if c == id_column and frame[c].dtype.kind in "iu"
-    }

@@ -51,7 +51,7 @@ def build_fit_report(fitted: Fitted) -> str:
     """
     certificate = fitted.certificate
     numbers = [
-        (f"{fitted.n_distrusted:,}", "rows distrusted"),
+        (f"{len(fitted.explanation):,}", "rows distrusted"),
         (f"{fitted.estimator.contamination_:.1%}", "of the weight removed"),
         (f"{certificate.contamination_bound:.1%}", "could have been removed"),
     ]

@@ -105,11 +105,6 @@ class Fitted:
         flagged[self.explanation.rows] = True
         return flagged
 
-    @property
-    def n_distrusted(self) -> int:
-        """How many rows `predict` flags."""
-        return len(self.explanation)
-
     @cached_property
     def plain_mean(self) -> Array:
         """The mean of all rows."""
@@ -161,7 +156,7 @@ class Fitted:
     @property
     def headline(self) -> str:
         """The verdict in one plain sentence."""
-        n, n_rows = self.n_distrusted, len(self.labels)
+        n, n_rows = len(self.explanation), len(self.labels)
         counted = f"{n:,} of {n_rows:,} rows ({n / n_rows:.1%}) are distrusted"
         if self.certificate.noise == "other":
             return f"{counted}, by their distance from the bulk."
@@ -181,7 +176,7 @@ class Fitted:
         white, trusted, bound = "--covariance none", "--trusted FILE", "--contamination"
         if not self.command:
             white, trusted, bound = "covariance=None", "covariance= fitted to them", "contamination"
-        if self.n_distrusted:
+        if len(self.explanation):
             first.append("look at the distrusted rows and their reasons")
         elif not maybe_white and found.noise == "elliptical":
             first.append("look whether the rows are of two kinds")

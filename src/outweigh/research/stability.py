@@ -173,7 +173,10 @@ def _vector(name: str, values: Any, d: int) -> Array:
 def _largest_mean(samples: DenseSamples, domain: CappedSimplex, k: int) -> float:
     """Ascend on |mu_w|_{2,k}: the best weights for a direction, the best direction for weights."""
     best = 0.0
-    for direction in _starting_directions(samples, k):
+    uniform = np.full(samples.n_samples, 1.0 / samples.n_samples)
+    mean = hard_threshold(samples.mean(uniform), k)
+    drawn = np.random.default_rng(0).standard_normal((_N_STARTS, mean.size))
+    for direction in (mean, -mean, *(hard_threshold(row, k) for row in drawn)):
         value = -math.inf
         for _ in range(_MAX_ALTERNATIONS):
             weighted = samples.mean(domain.maximize_linear(samples.project(direction)))
@@ -183,13 +186,6 @@ def _largest_mean(samples: DenseSamples, domain: CappedSimplex, k: int) -> float
                 break
         best = max(best, value, previous)
     return best
-
-
-def _starting_directions(samples: DenseSamples, k: int) -> list[Array]:
-    uniform = np.full(samples.n_samples, 1.0 / samples.n_samples)
-    mean = hard_threshold(samples.mean(uniform), k)
-    drawn = np.random.default_rng(0).standard_normal((_N_STARTS, mean.size))
-    return [mean, -mean, *(hard_threshold(row, k) for row in drawn)]
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)

@@ -1,4 +1,4 @@
-"""Errors, and one run: draw the sample, fit, compare with the truth, and say what it took.
+"""Errors, and runs: draw the sample, fit, compare with the truth, say what it took, store that.
 
 Time is the wall time of ``fit`` alone, with linear algebra on one thread, after a warm-up on a
 tiny sample that pays for imports. Peak memory is by how much the resident memory of the process
@@ -12,11 +12,12 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import functools
-import os
 import re
+import signal
+import sys
 import time
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from pathlib import Path
 from textwrap import shorten
 from types import MappingProxyType
@@ -24,12 +25,14 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from joblib import Parallel, delayed
 from scipy.linalg import orth
 from threadpoolctl import threadpool_limits
 
 from outweigh.adversaries import Sample, make
 from outweigh.experiments.algorithms import ALGORITHMS, Algorithm
-from outweigh.experiments.spec import Record, Run, derive_seed
+from outweigh.experiments.spec import DIMENSIONS, Record, Run, derive_seed
+from outweigh.experiments.store import Store
 from outweigh.libraries import versions
 from outweigh.protocols import Array
 
@@ -95,10 +98,10 @@ def execute(run: Run) -> Record:
         warnings.simplefilter("always")
         try:
             _warm_up(algorithm.name)
-            sample = _draw(run)
-            estimator = algorithm.build(
-                point.n_nonzero, point.contamination, derive_seed(run.seed, run.algorithm)
-            )
+            n, d, k, eps = (getattr(point, name) for name in DIMENSIONS)
+            seed, options = run.seed, point.options
+            sample = make(run.adversary, n, d, k or d, eps, random_state=seed, **options)
+            estimator = algorithm.build(k, eps, derive_seed(seed, run.algorithm))
             seconds, peak = timed_fit(algorithm, estimator, sample)
             record |= outcome(algorithm, estimator, sample)
             record |= {"status": "ok", "seconds": seconds, "peak_memory_mb": peak}
@@ -109,6 +112,66 @@ def execute(run: Run) -> Record:
             {_one_line(f"{w.category.__name__}: {w.message}") for w in caught}
         )
     return record
+
+
+def missing_runs(runs: Iterable[Run], store: Store, retry_failed: bool = False) -> list[Run]:
+    """Return the runs without a record, in order and each once.
+
+    Parameters
+    ----------
+    runs : iterable of Run
+    store : Store
+    retry_failed : bool, default=False
+        Whether a run that failed counts as missing.
+    """
+    missing: dict[str, Run] = {}
+    for run in runs:
+        record = store.records.get(run.key)
+        if record is None or (retry_failed and record["status"] == "failed"):
+            missing[run.key] = run
+    return list(missing.values())
+
+
+def do_runs(runs: Iterable[Run], store: Store, jobs: int = 1) -> Iterator[Record]:
+    """Do runs and yield their records as they come; each is on disk before it is yielded.
+
+    Parameters
+    ----------
+    runs : iterable of Run
+        What to do, see :func:`missing_runs`.
+    store : Store
+        Open for writing.
+    jobs : int, default=1
+        Number of processes. Each computes on one thread, so that they do not fight for cores.
+
+    Yields
+    ------
+    dict
+        A record; see :func:`execute`.
+    """
+    with contextlib.ExitStack() as stack:
+        records: Iterable[Record] = map(execute, runs)
+        if jobs > 1:
+            parallel = Parallel(n_jobs=jobs, return_as="generator_unordered", batch_size=1)
+            started = parallel(delayed(_execute_undisturbed)(run) for run in runs)
+            stack.callback(_leave, started)
+            records = started
+        for record in records:
+            store.append(record)
+            yield record
+
+
+def _leave(records: Generator[Record]) -> None:
+    """End what the workers still do, of which joblib warns: the reason is told elsewhere."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        records.close()
+
+
+def _execute_undisturbed(run: Run) -> Record:
+    """Do a run in a worker; an interrupt is for the process that started it to handle."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    return execute(run)
 
 
 def flagged_rows(estimator: Any, X: Array) -> npt.NDArray[np.bool_] | None:
@@ -125,19 +188,6 @@ def flagged_rows(estimator: Any, X: Array) -> npt.NDArray[np.bool_] | None:
         weights = np.asarray(estimator.weights_, dtype=np.float64)
         return np.asarray(weights < 0.5 * weights.mean(), dtype=np.bool_)
     return None
-
-
-def _draw(run: Run) -> Sample:
-    point = run.point
-    return make(
-        run.adversary,
-        point.n_samples,
-        point.n_features,
-        point.n_features if point.n_nonzero is None else point.n_nonzero,
-        point.contamination,
-        random_state=run.seed,
-        **point.options,
-    )
 
 
 def timed_fit(algorithm: Algorithm, estimator: Any, sample: Sample) -> tuple[float, float | None]:
@@ -188,7 +238,10 @@ def _truth_for(algorithm: Algorithm, sample: Sample) -> dict[str, Any]:
 
 def _restart_high_water_mark() -> float | None:
     """Set the peak of resident memory to what is resident now, and return that in MB."""
-    _release_free_memory()
+    if sys.platform != "linux":
+        return None
+    # Free memory goes back to the system, where the C library can do that, so that its reuse shows.
+    getattr(ctypes.CDLL(None), "malloc_trim", abs)(0)
     try:
         _CLEAR.write_text("5")
     except OSError:
@@ -203,15 +256,6 @@ def _high_water_mark() -> float | None:
     except OSError:
         return None
     return int(peak[1]) / 1024.0 if peak else None
-
-
-def _release_free_memory() -> None:
-    """Give free memory back to the system, where the C library can, so that its reuse shows."""
-    if os.name != "posix":
-        return
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
-    if trim is not None:
-        trim(0)
 
 
 def _one_line(text: str) -> str:
