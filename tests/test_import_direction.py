@@ -383,7 +383,7 @@ def test_a_chain_inside_a_room_is_no_circle(tmp_path: Path) -> None:
     ("statement", "path", "home"),
     [
         ("import dask.array as da", "samples/dense.py", "samples/dask_chunks.py"),
-        ("from matplotlib import pyplot", "experiments/runner.py", "experiments/figures.py"),
+        ("from matplotlib import pyplot", "experiments/runs.py", "experiments/figures.py"),
         ("import matplotlib", "report.py", "displays/weights.py"),
         ("import pandas as pd", "estimators/base.py", "files/"),
         ("from polars import DataFrame", "__init__.py", "files/"),
