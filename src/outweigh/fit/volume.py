@@ -136,8 +136,10 @@ def fit_by_volume(noise: Noise, task: Task, settings: Settings, *, again: int = 
     # As far out as a trusted row, but for rounding; infinitely far out are any such rows.
     lowest = (1.0 + 1e-9) * float(scores[weights > 0.0].min())
     lowest = max(lowest, np.nextafter(-INFINITE, 0.0))
-    # Of rows too far out for second moments a column that is not judged may be to blame.
-    back = (scores[noise.pruned] >= lowest) & (noise.far[noise.pruned] <= TOO_LARGE**2)
+    back = scores[noise.pruned] >= lowest
+    if noise.far is not None:
+        # Of rows too far out for second moments a column that is not judged may be to blame.
+        back &= noise.far[noise.pruned] <= TOO_LARGE**2
     if again and back.any():
         return fit_by_volume(noise.without(noise.pruned[~back]), task, settings, again=again - 1)
     components = part.lift(leading_directions(objective, weights)[1][:, :r])
