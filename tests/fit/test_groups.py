@@ -250,9 +250,10 @@ def test_rows_are_drawn_in_to_the_radius_that_one_gaussian_row_in_a_hundred_exce
     drawn = Y * _pull(Y, np.ones(1001), 4)[:, None]
     np.testing.assert_allclose(np.linalg.norm(drawn, axis=1), expected, rtol=1e-9)
     # Where more than half of the rows are at the origin, in units of all.
-    most = np.vstack([np.zeros((6, 1)), 3.0 * np.ones((4, 1))])
-    scale = np.sqrt(0.4 * 9.0 * stats.chi2.isf(0.01, 1) / stats.chi2.isf(0.5, 1))
-    assert _pull(most, np.ones(10), 1)[-1] == pytest.approx(min(1.0, scale / 3.0))
+    most = np.append(np.zeros(29), 3.0)[:, None]
+    scale = np.sqrt(9.0 / 30.0 * stats.chi2.isf(0.01, 1) / stats.chi2.isf(0.5, 1))
+    assert scale < 3.0
+    assert _pull(most, np.ones(30), 1)[-1] == pytest.approx(scale / 3.0)
 
 
 def test_whitened_rows_have_second_moments_of_one_and_it_is_told_how_far_they_were() -> None:
@@ -310,10 +311,13 @@ def test_some_rows_stand_for_all_evenly_along_a_direction() -> None:
         places, times = _some_rows(Y, weight, int(count))
         np.testing.assert_array_equal(places, np.arange(1000))
         np.testing.assert_array_equal(times, weight)
+    along = Y @ np.random.default_rng(1).standard_normal(3)
+    # The third of each five.
+    places, times = _some_rows(Y, np.ones(1000), 200)
+    np.testing.assert_array_equal(places, np.argsort(along)[2::5])
     places, times = _some_rows(Y, weight, 200)
     assert times.sum() == 200
     assert places.size == np.unique(places).size
-    along = Y @ np.random.default_rng(1).standard_normal(3)
     for level in (0.1, 0.5, 0.9):
         cut = np.quantile(along, level, weights=weight, method="inverted_cdf")
         # Each stands for a two-hundredth of the weight.
@@ -341,6 +345,10 @@ def test_in_a_subspace_coordinates_are_those_of_the_directions_between_rows() ->
     assert found.shape == (30, 2)
     apart = np.linalg.norm(inside[:, None] - inside, axis=2)
     np.testing.assert_allclose(np.linalg.norm(found[:, None] - found, axis=2), apart, atol=1e-9)
+    # Rows that differ by rounding have no direction between them.
+    large = np.vstack([1e3 * inside, 1e3 * inside[np.argmin(np.linalg.norm(inside, axis=1))]])
+    large[-1] += 1e-8 * rng.standard_normal(5)
+    assert _in_span(large, np.ones(31)).shape == (31, 2)
     whole = rng.standard_normal((30, 5))
     assert _in_span(whole, np.ones(30)) is whole
     equal = np.full((30, 5), 3.0)
@@ -366,3 +374,33 @@ def test_a_valley_is_the_least_density_between_two_groups_over_the_lower_peak(se
     # Of fewer than three rows there is no density.
     assert valley(y, np.ones(260), np.arange(260) >= 258) == 1.0
     assert valley(y, np.ones(260), np.arange(260) >= 257) < 1.0
+
+
+def test_of_two_rows_either_may_be_the_group() -> None:
+    y = np.array([[-1.0], [1.0]])
+    _, odds, _ = two_groups(y, np.ones(2), np.ones((1, 1)), 0, np.zeros((2, 1)))
+    np.testing.assert_allclose(odds, 0.5)
+
+
+def test_directions_move_unless_it_is_said_that_they_stay() -> None:
+    Y = np.random.default_rng(61).standard_normal((100, 3))
+    start = np.eye(3)[:, :1]
+    default, moved, stayed = (
+        two_groups(Y, np.ones(100), start, 2, **how)[0]
+        for how in ({}, {"move": True}, {"move": False})
+    )
+    np.testing.assert_array_equal(default, moved)
+    np.testing.assert_array_equal(stayed, start)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_of_fewer_than_three_rows_for_each_feature_groups_are_found_along_leading_axes(
+    seed: int,
+) -> None:
+    rng = np.random.default_rng([62, seed])
+    X = rng.standard_normal((90, 60))
+    X[:25] += 12.0 * np.append(np.ones(4) / 2.0, np.zeros(56))
+    found = set_apart(X, np.ones(90), 0.4, TUNING)[0]
+    assert len(found) == 1
+    np.testing.assert_array_equal(found[0], np.arange(90) < 25)
+    assert set_apart(X[25:], np.ones(65), 0.4, TUNING)[0] == []

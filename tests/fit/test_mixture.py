@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import product
 
 import numpy as np
@@ -231,6 +232,7 @@ def test_rows_moved_in_features_are_found_there(seed: int) -> None:
     assert group.centres[0] - group.centre == pytest.approx(18.0**0.5, abs=0.3)
     assert group.spreads[0] == pytest.approx(1.0, abs=0.15)
     assert group.centre == pytest.approx(group.origin @ group.direction)
+    assert group.alike
     np.testing.assert_allclose(group.origin, 0.0, atol=4.0 / np.sqrt(0.9 * N))
     # The likelihood has risen to the end: odds give the means that they were made of again.
     chance = group.wrong(x)
@@ -270,7 +272,7 @@ def test_a_law_is_never_narrower_than_a_fiftieth_of_all_rows_or_the_step_of_the_
 def test_the_most_likely_place_of_students_law_is_found(free: bool) -> None:
     """Beside a group far out, so that the two do not mix: the place by a search."""
     rng = np.random.default_rng(47)
-    y = np.append(rng.standard_t(4.0, 900), 60.0 + rng.standard_normal(100))
+    y = np.append(rng.standard_t(4.0, 900), 60.0 + 1.5 * rng.standard_normal(100))
     wrong = (np.arange(N) >= 900).astype(float)[None, :]
     both = fitted(y, np.full(N, 1.0 / N), N, Student(4.0), wrong, free=free, steps=1000)
     assert both is not None
@@ -278,6 +280,13 @@ def test_the_most_likely_place_of_students_law_is_found(free: bool) -> None:
     spreads = np.linspace(0.8, 1.2, 81) if free else np.ones(1)
     likelihood = [[student.logpdf(y[:900], 4.0, m, s).sum() for m in places] for s in spreads]
     at, where = np.unravel_index(np.argmax(likelihood), (spreads.size, places.size))
+    # The value is that of the densities: outliers with spreads of their own are Gaussian.
+    group, value = both
+    others = norm.pdf if free else partial(student.pdf, df=4.0)
+    clean = student.pdf(y, 4.0, group.centre, group.spread)
+    wide = others(y, loc=group.centres[0], scale=group.spreads[0])
+    density = (1.0 - group.shares[0]) * clean + group.shares[0] * wide
+    assert value == pytest.approx(np.log(density).mean(), rel=1e-9)
     # Steps end where all rows gain less than 0.01 nats: 0.14 standard errors.
     assert both[0].centre == pytest.approx(places[where], abs=0.02)
     assert both[0].spread == pytest.approx(spreads[at], abs=0.02)
@@ -302,3 +311,22 @@ def test_one_law_is_the_most_likely_of_its_kind(freedom: float) -> None:
     if np.isfinite(freedom):
         best = student.logpdf(y, *student.fit(y, fdf=freedom))
     assert one_law(y, base, Student(freedom)) == pytest.approx(best.mean(), abs=1e-4)
+
+
+def test_rows_that_are_all_equal_have_no_laws() -> None:
+    wrong = (np.arange(50) < 5).astype(float)[None, :]
+    base = np.full(50, 1.0 / 50.0)
+    assert fitted(np.zeros(50), base, 50.0, GAUSSIAN, wrong, free=True) is None
+
+
+def test_laws_beyond_each_other_are_the_same_about_another_origin() -> None:
+    rng = np.random.default_rng(50)
+    y = rng.standard_normal(4000)
+    y[:400] -= 5.0
+    y[400:600] -= 12.0
+    base, start = np.full(4000, 1.0 / 4000.0), (np.arange(4000) < 600).astype(float)
+    found = [laws_along(y + by, base, 4000.0, GAUSSIAN, start) for by in (0.0, 50.0)]
+    assert found[0] is not None
+    assert found[1] is not None
+    np.testing.assert_allclose(np.sort(found[0].centres), [-12.0, -5.0], atol=0.3)
+    np.testing.assert_allclose(found[1].centres, found[0].centres + 50.0, atol=1e-6)

@@ -30,7 +30,7 @@ _VALUES_FOR_LEVEL = 2_000_000
 _NEAR_ORIGIN = 10.0
 _VALUES_AT_ONCE, _VALUES_IN_CACHE = 1_000_000, 1 << 15
 # In units of the noise. Beyond it, sums of fourth powers of what is left after pruning overflow.
-_TOO_LARGE = 1e70
+TOO_LARGE = 1e70
 # Of rows along a direction, in units of their spread: products of blocks of rows round differently.
 _ROUNDING = 1e-9
 # Spreads whose squares, and sums of products of squares, are well within floating point.
@@ -544,7 +544,7 @@ def _pruned_rows(
 def refuse_huge(squared_distances: Array) -> None:
     """Refuse rows that are still too far out, after pruning, for sums of their squares."""
     largest = float(np.sqrt(squared_distances.max(initial=0.0)))
-    if largest > _TOO_LARGE:
+    if largest > TOO_LARGE:
         raise ValueError(
             f"X: rows as far as {largest:.1e} noise units out remain after pruning as many as "
             "contamination allows, too far for second moments in floating point; raise "

@@ -31,7 +31,7 @@ from outweigh.fit.held_out import (
 )
 from outweigh.fit.marginals import marginals
 from outweigh.fit.mixture import Group, Groups
-from outweigh.fit.noise import Noise, spread_places
+from outweigh.fit.noise import TOO_LARGE, Noise, spread_places
 from outweigh.fit.problem import Problem
 from outweigh.fit.radial import radial_law
 from outweigh.fit.reach import Reach
@@ -137,6 +137,9 @@ def fit_by_volume(noise: Noise, task: Task, settings: Settings, *, again: int = 
     lowest = (1.0 + 1e-9) * float(scores[weights > 0.0].min())
     lowest = max(lowest, np.nextafter(-INFINITE, 0.0))
     back = scores[noise.pruned] >= lowest
+    if noise.far is not None:
+        # Of rows too far out for second moments a column that is not judged may be to blame.
+        back &= noise.far[noise.pruned] <= TOO_LARGE**2
     if again and back.any():
         return fit_by_volume(noise.without(noise.pruned[~back]), task, settings, again=again - 1)
     components = part.lift(leading_directions(objective, weights)[1][:, :r])
