@@ -9,10 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import cache
 
 import numpy as np
-from numpy.typing import NDArray
 
 from outweigh.fit.attempt import (
     Attempt,
@@ -29,7 +27,6 @@ from outweigh.fit.columns import together_by_ranks
 from outweigh.fit.law import Law
 from outweigh.fit.noise import ROWS_FOR_ORIGIN, Noise, first_look
 from outweigh.fit.own_features import component_of_bulk
-from outweigh.fit.posterior import groups_apart
 from outweigh.fit.readers import count_entries, count_significant
 from outweigh.fit.result import Fit
 from outweigh.fit.score import score_rows
@@ -38,7 +35,6 @@ from outweigh.fit.unknown import fit_elliptical, looks_correlated
 from outweigh.fit.volume import fit_by_volume, looks_white
 from outweigh.fit.widened import LawOfRows, Widened
 from outweigh.fit.workspace import coordinates
-from outweigh.optimise.capped_simplex import CappedSimplex
 from outweigh.optimise.descent import Callback
 from outweigh.protocols import Array, Status
 from outweigh.samples import Rows
@@ -149,7 +145,7 @@ def _mean_of(noise: Noise, settings: Settings, law: LawOfRows, settle: _Settle) 
     widened, nearer = law.widened(everything), None
     apart = widened
     if widened is not None and widened.to_one_side:
-        apart = law.widened(_in_no_group(widened, noise, settings, law))
+        apart = law.beside_group(widened, settings.bound)
     if apart is not None and not apart.to_one_side:
         nearer = _without(apart, noise, settings, settle)
         if nearer.looks == (1.0, False):
@@ -161,25 +157,6 @@ def _mean_of(noise: Noise, settings: Settings, law: LawOfRows, settle: _Settle) 
         return solution
     nearer = nearer or _without(widened, noise, settings, settle)
     return solution if solution.looks < nearer.looks else nearer
-
-
-def _in_no_group(
-    widened: Widened, noise: Noise, settings: Settings, law: LawOfRows
-) -> NDArray[np.bool_]:
-    """Return the rows that are not in a group to which the likely widened ones point."""
-    start = noise.untouched
-    *_, wrong = groups_apart(
-        noise.samples,
-        CappedSimplex.from_contamination(noise.sample_weight, settings.bound).pruned(noise.pruned),
-        start,
-        start * (1.0 - widened.chance),
-        lambda direction: direction,
-        cache(lambda: law(start)),
-        sparse=False,
-        features=False,
-        most=1,
-    )
-    return np.asarray(wrong < 0.5)
 
 
 def _without(widened: Widened, noise: Noise, settings: Settings, settle: _Settle) -> Solution:

@@ -9,7 +9,7 @@ however heavy-tailed the columns are. Widened rows are of the same law, times a 
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cache, cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -17,8 +17,11 @@ from numpy.typing import NDArray
 
 from outweigh.fit.law import Law, TypicalLaw, masses_at
 from outweigh.fit.noise import Noise, spread_places
+from outweigh.fit.posterior import groups_apart
 from outweigh.fit.radial import radial_law
+from outweigh.optimise.capped_simplex import CappedSimplex
 from outweigh.protocols import Array, Indices
+from outweigh.samples.dense import DenseSamples
 
 # Laws are read off so many rows, more where they have fewer columns, and columns.
 _LAW_ROWS, _LAW_COLUMNS = 2000, 200
@@ -82,6 +85,36 @@ class LawOfRows:
             return None
         chance[among] = found[1]
         return Widened(found[0], chance, to_one_side(rows, times * chance[places]))
+
+    def beside_group(self, widened: Widened, bound: float) -> Widened | None:
+        """Return which rows are widened beside the group at which those to one side point.
+
+        The group is told in some rows and features, and only where rows beside it may be widened
+        are all rows seen along its direction. None where none are.
+        """
+        noise, (places, times, rows) = self._noise, self._some
+        assert noise.far is not None
+        left = times * noise.kept[places] / noise.sample_weight[places]
+        start = left / left.sum()
+        _, groups, wrong = groups_apart(
+            DenseSamples(rows),
+            CappedSimplex.from_contamination(times, bound),
+            start,
+            start * (1.0 - widened.chance[places]),
+            lambda direction: direction,
+            cache(lambda: self._typical(left)),
+            sparse=False,
+            features=False,
+            most=1,
+        )
+        others = (wrong < 0.5) & (left > 0.0)
+        d = noise.samples.n_features
+        if not groups or not may_be_widened(noise.far[places[others]], left[others], d):
+            return None
+        direction = np.zeros(d)
+        direction[:: -(-d // _LAW_COLUMNS)] = groups[0].direction
+        group = groups[0].moved(direction, float(noise.anchor @ direction))
+        return self.widened(group.wrong(group.seen(noise.samples)) < 0.5)
 
     @cached_property
     def _some(self) -> tuple[Indices, Array, Array]:

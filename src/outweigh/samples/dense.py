@@ -36,6 +36,8 @@ _ALWAYS = 64 * 2**20
 _BLOCK_SIZE = 512
 # Directions weaker than this share of the strongest are rounding.
 _RANK_RTOL = 1e-10
+# The fourth powers of smaller values are within floating point.
+_POWERS_BELOW = 1e70
 # Rows read at once of a matrix in float32, and the sides of a tile of one that is not held.
 _ROUNDED_ROWS, _TILE = 256, 1024
 # Values combined at once where a temporary of the size of X would be wasteful: they stay in cache.
@@ -64,6 +66,8 @@ class DenseSamples(AnySamples):
     memory_budget : int, optional
         Bytes that moment matrices may take. A d x d array that does not fit is never made: passes
         then run over tiles of it. By default twice the size of X, and at least 64 MiB.
+    zeroed : ndarray of int
+        Rows that count as zeros, whose weights must be zero.
 
     Examples
     --------
@@ -78,6 +82,7 @@ class DenseSamples(AnySamples):
 
     array: NDArray[np.float64]
     memory_budget: int | None = None
+    zeroed: Indices = field(default_factory=lambda: np.empty(0, dtype=np.intp))
     _known: SecondMoments = field(default_factory=SecondMoments, repr=False)
     _rounded: SecondMoments = field(default_factory=partial(SecondMoments, np.float32), repr=False)
     _means: list[tuple[Array, Array]] = field(default_factory=list, repr=False)
@@ -205,6 +210,7 @@ class DenseSamples(AnySamples):
             result += (self.array @ form.directions) ** 2 @ form.strengths
         if form.values.size:
             result += self._sparse_quadratic(form)
+        result[self.zeroed] = 0.0
         return result
 
     def _sparse_quadratic(self, form: Form) -> Array:
@@ -236,16 +242,28 @@ class DenseSamples(AnySamples):
     def project(self, vectors: Array) -> Array:
         """Return X V."""
         if vectors.ndim == 1 or not 0 < vectors.shape[1] <= _FEW:
-            return np.asarray(self.array @ vectors)
-        return np.column_stack([self.array @ part for part in np.ascontiguousarray(vectors.T)])
+            along = np.asarray(self.array @ vectors)
+        else:
+            parts = np.ascontiguousarray(vectors.T)
+            along = np.column_stack([self.array @ part for part in parts])
+        along[self.zeroed] = 0.0
+        return along
 
     def columns(self, indices: Indices) -> DenseSamples:
         """Return the same rows on the named columns, gathered."""
         # Three times as quick as indexing, whose result is in Fortran order.
-        return DenseSamples(np.take(self.array, indices, axis=1), self.memory_budget)
+        array = np.take(self.array, indices, axis=1)
+        array[self.zeroed] = 0.0
+        return DenseSamples(array, self.memory_budget)
 
     def without(self, rows: Indices) -> DenseSamples:
-        """Return a copy with zeros in some rows."""
+        """Return the same with zeros in some rows, of which there is a copy only if they are huge.
+
+        Elsewhere their weights make them zeros in every sum.
+        """
+        rows = np.union1d(self.zeroed, rows)
+        if np.abs(self.array[rows]).max(initial=0.0) < _POWERS_BELOW:
+            return DenseSamples(self.array, zeroed=rows)
         array = self.array.copy()
         array[rows] = 0.0
         return DenseSamples(array)
@@ -282,12 +300,13 @@ class DenseSamples(AnySamples):
             for rows in self._chunks():
                 part = self.array[rows] - centre
                 np.einsum("ij,ij->i", part, part, out=result[rows])
+        result[self.zeroed] = centre @ centre
         return result
 
     def rescaled(self, factor: Array) -> DenseSamples:
         """Return the same rows with every column divided by its factor; what is known stays so."""
         known, rounded = self._known.divided(factor), self._rounded.divided(factor)
-        return DenseSamples(self.array / factor, self.memory_budget, known, rounded)
+        return DenseSamples(self.array / factor, self.memory_budget, self.zeroed, known, rounded)
 
 
 def _rounded_rows(second: NDArray[np.floating], mean: Array | None) -> Iterator[Block]:
@@ -328,7 +347,8 @@ def median_kurtosis(second: Array, fourth: Array) -> float:
 def values_of(samples: Samples) -> Array:
     """Return samples of few columns as an array, which is not to be written to."""
     if isinstance(samples, DenseSamples):
-        return samples.array
+        every = np.arange(samples.n_features)
+        return samples.columns(every).array if samples.zeroed.size else samples.array
     return samples.project(np.eye(samples.n_features))
 
 
@@ -369,7 +389,7 @@ def in_span(samples: DenseSamples, sample_weight: Array) -> tuple[DenseSamples, 
     >>> abs(coordinates.array), basis.shape
     (array([[5.]]), (3, 1))
     """
-    rows = samples.array[sample_weight > 0]
+    rows = values_of(samples)[sample_weight > 0]
     gram = rows @ rows.T
     values, vectors = scipy.linalg.eigh(gram)
     tiny = np.finfo(float).tiny
@@ -379,7 +399,7 @@ def in_span(samples: DenseSamples, sample_weight: Array) -> tuple[DenseSamples, 
     values, vectors = np.maximum(values[kept][::-1], tiny), vectors[:, kept][:, ::-1]
     # Orthonormal up to the squared condition number; one QR step makes it exact.
     basis = np.linalg.qr(rows.T @ (vectors / np.sqrt(values)))[0]
-    return DenseSamples(samples.array @ basis), basis
+    return DenseSamples(samples.project(basis)), basis
 
 
 def column_energy(samples: DenseSamples, weights: Array) -> Array:
