@@ -191,7 +191,8 @@ def test_a_search_for_the_contamination_takes_sparse_data() -> None:
     X = counts(n=400)
     found = ContaminationSearch(RobustSparseMean(5), tol=0.05).fit(sp.csr_array(X))
     plain = ContaminationSearch(RobustSparseMean(5), tol=0.05).fit(X)
-    assert found.contamination_ == plain.contamination_
+    # Shares are sums of weights, which sparse and dense rows round differently.
+    assert found.contamination_ == pytest.approx(plain.contamination_, rel=1e-8)
     assert get_tags(found).input_tags.sparse
 
 

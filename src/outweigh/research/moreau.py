@@ -57,8 +57,11 @@ def moreau_gradient(
     >>> bool(moreau.accuracy < moreau.gradient_norm)
     True
     """
-    metric, total = domain.metric, float(domain.metric.sum())
-    second = objective.samples.moment(metric / total, centred=False)
+    metric = domain.metric
+    # Rows that can have no weight do not bend the objective; pruned ones are zeros by that alone.
+    counted = np.where(domain.caps > 0.0, metric, 0.0)
+    total = float(counted.sum())
+    second = objective.samples.moment(counted / total, centred=False)
     spectral_sq = total * max(float(largest_eigenpairs(second, 1)[0][0]), np.finfo(float).tiny)
     beta = 2.0 * spectral_sq
     inverse = np.divide(1.0, metric, out=np.zeros_like(metric), where=metric > 0)
