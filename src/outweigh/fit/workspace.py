@@ -115,10 +115,12 @@ def workspace_for(problem: Problem, n_entries: int) -> Workspace:
     n_entries : int
         The number of nonzero entries of a sparse answer; 0 where it is dense.
     """
+    tuning, d = problem.tuning, problem.objective.n_features
+    if d < tuning.fewest_for_parts and (n_entries or problem.objective.removed is None):
+        return Everything(problem)
     if n_entries:
         # With more than half the features in it a part saves little.
-        most = (problem.objective.n_features + 1) // 2
-        return Columns(problem, min(max(n_entries, problem.tuning.fewest_columns), most))
+        return Columns(problem, min(max(n_entries, tuning.fewest_columns), (d + 1) // 2))
     return Basis(problem)
 
 
