@@ -148,13 +148,14 @@ def test_a_tenth_of_the_rows_is_seen_beyond_the_distance_that_is_told(
             assert est.fit(group).certificate_.clean is not seen
 
 
-def test_how_far_rows_may_lie_unseen_is_told_where_a_level_is_known() -> None:
+def test_how_far_rows_may_lie_unseen_is_told_where_a_level_is_known_and_reached() -> None:
     # 0.1 (1 - 0.1) s^2 = 1.2
     assert CLEAN.unseen == pytest.approx(np.sqrt(1.2 / 0.09))
     assert "lie together up to 3.7 noise units away" in str(CLEAN)
     for noise in ("elliptical", "other"):
         assert replace(CLEAN, noise=noise).unseen == np.inf
         assert "unseen" not in str(replace(CLEAN, noise=noise))
+    assert "unseen" not in str(replace(CLEAN, objective=1.3))
 
 
 @pytest.mark.parametrize("noise", ["white", "given"])

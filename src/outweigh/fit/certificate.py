@@ -150,9 +150,10 @@ class Certificate:
         In units of the noise. A share e of the rows at a distance s adds the variance e (1 - e) s^2
         along one direction, and the objective is at least the variance that any direction has in
         excess: rows farther away bring it above the level of clean rows. Infinite where that level
-        is not known.
+        is not known, or not reached.
         """
-        if self.noise in ("elliptical", "other"):
+        known = self.noise not in ("elliptical", "other")
+        if not known or self.objective > self.noise_floor.clean:
             return math.inf
         return math.sqrt(self.noise_floor.clean / (_TOLD * (1.0 - _TOLD)))
 
