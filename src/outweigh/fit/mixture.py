@@ -42,6 +42,8 @@ no rounding on.
 _STEPS = 100
 # Less than a thousandth is as good as nothing, and leaves nearly all rows their weight.
 _NOTHING = 1e-3
+# Rows whose densities in several features are computed together.
+_ROWS_AT_ONCE = 4096
 _TINY = 1e-12
 
 
@@ -140,14 +142,16 @@ class Group:
                 logs[1:] = others.standard(away[1:])
             logs += np.log(shares / spreads)[:, None]
             return logs
-        # One law after the other: all together would be several times the features in memory.
+        # One law after the other, and some rows: all would be several times the features in memory.
         # Where all features are seen, one in which nothing moves is among them.
         used = (self.direction != 0.0) | (self.direction.size == seen.shape[1])
         logs = np.empty((shares.size, len(seen)))
         for j, centre in enumerate(centres):
             point = self.origin[used] + (centre - self.centre) * self.direction[used]
-            of_row = (others if j else self.law).log_density(seen, point, spreads[j])
-            np.sum(of_row, axis=1, out=logs[j])
+            law = others if j else self.law
+            for start in range(0, len(seen), _ROWS_AT_ONCE):
+                rows = slice(start, start + _ROWS_AT_ONCE)
+                np.sum(law.log_density(seen[rows], point, spreads[j]), axis=1, out=logs[j, rows])
         logs += np.log(shares)[:, None]
         return logs
 

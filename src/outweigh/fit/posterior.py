@@ -23,6 +23,7 @@ import numpy as np
 from outweigh.fit.columns import weighted_quantile
 from outweigh.fit.law import Law, Learned, masses_at
 from outweigh.fit.mixture import (
+    NATS,
     Group,
     Groups,
     fitted,
@@ -35,9 +36,8 @@ from outweigh.protocols import Array, Samples
 from outweigh.samples.dense import values_of
 from outweigh.samples.matrices import as_array
 
-# Directions taken again, each after so many steps along the last, and the nats that a turn must
-# gain: the error of any direction is half a nat for each of its features.
-_TURNS, _WORTH_A_TURN = 8, 1.0
+# Directions taken again, each after so many steps along the last.
+_TURNS = 8
 BINS, BINS_IN_QUARTILES = 1024, 50
 """Points of a grid along a direction, and how many of them are between quartiles."""
 # Rows are told in at most so many features, which are held for all of them.
@@ -339,7 +339,7 @@ class _Trail:
             return False
         rough = found[0]
         explained = rough.explained(values, counts)
-        if n * (explained - self.explained) <= _WORTH_A_TURN:
+        if n * (explained - self.explained) <= NATS:
             return False
         self.direction, self.explained, self.y, self.law = self.ahead, explained, y, law
         self.values, self.counts, self.likely = values, counts, rough.wrong(values)
