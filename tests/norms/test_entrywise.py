@@ -132,3 +132,19 @@ def test_large_matrices_agree_with_sorting(seed: int) -> None:
     ]
     expected = [brute.rowwise_largest_sorted(A, 7), brute.largest_entries_sorted(A, 98)]
     assert values == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 1e3])
+@pytest.mark.parametrize("norm", [RowwiseLargest(3), LargestEntries(18)], ids=["F,k,k", "F,m"])
+def test_forms_are_of_length_one_whatever_the_units(
+    norm: RowwiseLargest | LargestEntries, scale: float
+) -> None:
+    A = np.random.default_rng(3).standard_normal((12, 12))
+    form = norm.maximize(ArrayMoment(scale * (A + A.T))).form.to_array()
+    assert np.linalg.norm(form) == pytest.approx(1.0, rel=1e-12)
+
+
+def test_the_rowwise_norm_of_one_entry_is_the_largest_magnitude_to_the_last_digit() -> None:
+    A = np.ones((9, 9))
+    A[2, 5] = A[5, 2] = -(1.0 + 1e-14)
+    assert RowwiseLargest(1).maximize(ArrayMoment(A)).value == np.abs(A).max()

@@ -41,6 +41,21 @@ class Rounded(ArrayMoment):
         return tiles(self.seen, 7) if self.tiled else iter([(0, 0, self.seen)])
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Watched(Rounded):
+    """A matrix that notes which features are read in double precision."""
+
+    read: list[int] = field(default_factory=list)
+
+    def rows(self, indices: NDArray[np.intp]) -> Array:
+        self.read.extend(indices.tolist())
+        return self.array[indices]
+
+    def restrict(self, indices: NDArray[np.intp]) -> Array:
+        self.read.extend(indices.tolist())
+        return self.array[np.ix_(indices, indices)]
+
+
 def symmetric(seed: int, d: int = 30) -> Array:
     A = np.random.default_rng(seed).standard_normal((d, d))
     return A + A.T
@@ -85,6 +100,20 @@ def test_of_rows_that_are_not_wanted_a_bound_below_those_that_are_will_do(
     np.testing.assert_allclose(found[most], expected[most], rtol=1e-12)
     assert np.all(found >= (1.0 - 1e-12) * expected)
     assert np.all(np.delete(found, most) <= expected[most].min())
+
+
+@seeds
+@pytest.mark.parametrize("unit", [1e-3, 1e3])
+@pytest.mark.parametrize("gaps", [1e-6, 1.0])
+def test_rows_that_are_wanted_get_their_sums_and_no_bound(
+    seed: int, unit: float, gaps: float
+) -> None:
+    # With narrow gaps a bound is beyond the energy of a row by next to nothing.
+    A = unit * np.exp(gaps * symmetric(seed))
+    expected = np.sort(A**2, axis=1)[:, -4:].sum(axis=1)
+    found = row_energies([(start, 0, A[start : start + 6]) for start in range(0, 30, 6)], 30, 4, 5)
+    most = np.argsort(-expected)[:5]
+    np.testing.assert_allclose(found[most], expected[most], rtol=1e-12)
 
 
 @pytest.mark.parametrize("m", [1, 5, 24])
@@ -136,6 +165,52 @@ def test_near_ties_of_entries_are_decided_by_the_exact_matrix(
     assert LargestEntries(m).maximize(rounded(A, seed, tiled)).value == pytest.approx(
         exact, rel=1e-13
     )
+
+
+@seeds
+@pytest.mark.parametrize("tiled", [False, True], ids=["held", "tiled"])
+@pytest.mark.parametrize("norm", [RowwiseLargest(3), LargestEntries(18)], ids=["F,k,k", "F,m"])
+def test_the_form_of_a_rounded_matrix_attains_its_norm(
+    seed: int, tiled: bool, norm: RowwiseLargest | LargestEntries
+) -> None:
+    A = nearly_tied(seed)
+    found = norm.maximize(rounded(A, seed, tiled))
+    assert np.sum(found.form.to_array() * A) == pytest.approx(found.value, rel=1e-13)
+
+
+@seeds
+def test_sums_of_squares_in_single_precision_decide_nothing(seed: int) -> None:
+    # Entries that single precision holds, in rows whose energies differ by less than it tells.
+    steps = np.random.default_rng(seed).integers(0, 4, (30, 30))
+    A = 2.0**20 + 0.125 * (steps + steps.T)
+    matrix = Rounded(A, seen=A.astype(np.float32), rounding=1e-9)
+    np.testing.assert_array_equal(matrix.seen, A)
+    exact = brute.rowwise_largest_sorted(A, 8)
+    assert RowwiseLargest(8).maximize(matrix).value == pytest.approx(exact, rel=1e-13)
+
+
+@seeds
+def test_of_an_exact_matrix_nothing_is_read_but_the_rows_of_the_form(seed: int) -> None:
+    A = 1.0 + 1e-8 * symmetric(seed)
+    for norm, n_read in ((RowwiseLargest(3), 3), (LargestEntries(18), 0)):
+        matrix = Watched(A, seen=A, rounding=0.0)
+        norm.maximize(matrix)
+        assert len(matrix.read) == n_read
+
+
+@seeds
+@pytest.mark.parametrize("tiled", [False, True], ids=["held", "tiled"])
+def test_of_a_rounded_matrix_no_row_is_read_that_cannot_be_chosen(seed: int, tiled: bool) -> None:
+    A, k = symmetric(seed), 4
+    screen = rounded(A, seed, tiled)
+    matrix = Watched(A, seen=screen.seen, rounding=screen.rounding, tiled=tiled)
+    RowwiseLargest(k).maximize(matrix)
+    length = np.sqrt(np.sort(A**2, axis=1)[:, -k:].sum(axis=1))
+    # The k largest of a row are off by sqrt(k) times the rounding, and those that they must reach
+    # as much the other way; and each is given as much room again.
+    off = np.sqrt(k) * screen.rounding + 2e-6 * length.max()
+    assert length[matrix.read].min() >= np.sort(length)[-k] - 4.0 * off
+    assert len(matrix.read) == len(set(matrix.read))
 
 
 @seeds
