@@ -180,9 +180,12 @@ def test_the_form_of_a_rounded_matrix_attains_its_norm(
 
 @seeds
 def test_sums_of_squares_in_single_precision_decide_nothing(seed: int) -> None:
-    # Entries that single precision holds, in rows whose energies differ by less than it tells.
-    steps = np.random.default_rng(seed).integers(0, 4, (30, 30))
-    A = 2.0**20 + 0.125 * (steps + steps.T)
+    # Rows hold the same entries in another order, but for their last binary digits in single
+    # precision: their energies differ by less than it tells.
+    rng = np.random.default_rng(seed)
+    same = rng.uniform(1.0, 2.0, 30).astype(np.float32)[np.add.outer(range(30), range(30)) % 30]
+    digits = np.triu(rng.integers(0, 2, (30, 30)))
+    A = 2.0**20 * (same + 2.0**-23 * (digits + np.triu(digits, 1).T))
     matrix = Rounded(A, seen=A.astype(np.float32), rounding=1e-9)
     np.testing.assert_array_equal(matrix.seen, A)
     exact = brute.rowwise_largest_sorted(A, 8)
