@@ -42,8 +42,11 @@ def leading_directions(objective: MomentObjective, weights: Array) -> tuple[Arra
     Of directions of equal variance any mixture would do: those that lie on the first features come
     first, so that rounding does not choose.
     """
-    values, vectors = np.linalg.eigh(as_array(objective.moment(weights)))
-    values, vectors = values[::-1], vectors[:, ::-1]
+    moments = as_array(objective.moment(weights))
+    # Iterations for eigenvalues may not end where numbers are huge; a power of two rounds nothing.
+    unit = np.ldexp(1.0, np.frexp(np.abs(moments).max())[1] - 1)
+    values, vectors = np.linalg.eigh(moments / unit)
+    values, vectors = unit * values[::-1], vectors[:, ::-1]
     differ = -np.diff(values) > _EQUAL * values[:-1] + _TINY * values[0]
     order = np.linspace(1.0, 0.0, values.size)[:, None]
     for tied in np.split(np.arange(values.size), np.flatnonzero(differ) + 1):
