@@ -76,6 +76,6 @@ def test_the_bulks_of_columns_leave_out_far_groups() -> None:
     Z = rng.standard_normal((2000, 3))
     Z[:300, 1] += 8.0
     Z[0, 2] = 1e6
-    centre, variance = column_bulks(Z, np.ones(2000), 0.5)
+    centre, variance = column_bulks(Z, np.ones(2000))
     np.testing.assert_allclose(centre, 0.0, atol=0.1)
     np.testing.assert_allclose(variance, 1.0, atol=0.12)

@@ -16,27 +16,17 @@ import scipy.linalg
 from outweigh.fit.bulk import robust_variance
 from outweigh.fit.columns import largest_of
 from outweigh.fit.noise import Noise
-from outweigh.fit.readers import (
-    START_ENTRIES,
-    SparseReader,
-    effective_entries,
-    orthonormal,
-    projected_out,
-)
+from outweigh.fit.readers import SparseReader, effective_entries, orthonormal, projected_out
 from outweigh.fit.task import Task
+from outweigh.fit.tuning import TUNING
 from outweigh.norms.entrywise import top_k_indices
 from outweigh.protocols import Array, Indices, MomentMatrix, Samples
 
 _STEPS = 50
-# A feature of correlated noise is in about so many whitened columns, itself and its neighbours.
-_WHITENED = 4
 # A found direction of no excess keeps this share of the strongest one's, to be a direction at all.
 _FAINT = 1e-9
 # A direction of which no more than this is left beside the components, as a length, is rounding.
 _SPANNED = 1e-6
-
-# A column that lies in the components but for this share tells nothing of the noise.
-_SMALL_SHARE = 0.1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -199,7 +189,7 @@ def level_beside(samples: Samples, weights: Array, components: Array) -> float:
     left = samples.variances(weights) - 2.0 * np.einsum("ij,ij->i", along, basis)
     left += np.einsum("ij,jk,ik->i", basis, basis.T @ along, basis)
     share = 1.0 - np.square(basis).sum(axis=1)
-    kept = share > _SMALL_SHARE
+    kept = share > TUNING.beside
     # Where the components hold all variance, rounding is left, of either sign.
     return float(np.sqrt(max(np.median(left[kept] / share[kept]), 0.0))) if kept.any() else 1.0
 
@@ -236,9 +226,9 @@ def in_features(
     excess = matrix.restrict(np.arange(d))
     # Below the spectral edge a weak spike is in no leading direction, but in a few whitened
     # columns. The bulk varies most along the better ones.
-    few = tuple(
-        min(_WHITENED * k, d) for k in counts or (START_ENTRIES // _WHITENED,) * task.n_components
-    )
+    each = TUNING.whitened_entries
+    entries = counts or (max(1, TUNING.start_entries // each),) * task.n_components
+    few = tuple(min(each * k, d) for k in entries)
     weak = SparseReader(few).initial(excess, noise.samples, noise.kept)[:, : task.n_components]
     ends = [beyond.sparse(excess, start, counts, limit) for start in (found, weak)]
 

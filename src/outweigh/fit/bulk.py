@@ -20,15 +20,13 @@ _RTOL = 1e-11
 _TINY = 1e-300
 
 
-def robust_variance(values: Array, sample_weight: Array, tuning: float = TUNING.bulk) -> float:
+def robust_variance(values: Array, sample_weight: Array) -> float:
     """Return the variance of the Gaussian bulk of one weighted sample.
 
     Parameters
     ----------
     values : ndarray of shape (n,)
     sample_weight : ndarray of shape (n,)
-    tuning : float, default=0.5
-        Weight exp(-tuning z^2 / 2) for a row z deviations out.
 
     References
     ----------
@@ -43,10 +41,10 @@ def robust_variance(values: Array, sample_weight: Array, tuning: float = TUNING.
     >>> bool(abs(robust_variance(values, np.ones(2000)) - 1.0) < 0.15)
     True
     """
-    return float(robust_scatter(values[:, None], sample_weight, tuning)[0, 0])
+    return float(robust_scatter(values[:, None], sample_weight)[0, 0])
 
 
-def robust_scatter(rows: Array, sample_weight: Array, tuning: float = TUNING.bulk) -> Array:
+def robust_scatter(rows: Array, sample_weight: Array) -> Array:
     """Return the covariance of the Gaussian bulk of weighted rows in a few dimensions.
 
     Parameters
@@ -54,7 +52,6 @@ def robust_scatter(rows: Array, sample_weight: Array, tuning: float = TUNING.bul
     rows : ndarray of shape (n, m)
         With n much larger than m.
     sample_weight : ndarray of shape (n,)
-    tuning : float, default=0.5
 
     Returns
     -------
@@ -65,18 +62,18 @@ def robust_scatter(rows: Array, sample_weight: Array, tuning: float = TUNING.bul
     share = sample_weight / sample_weight.sum()
     centre = np.array([weighted_quantile(column, share, [0.5])[0] for column in rows.T])
     scatter = start = _sign_scatter(rows - centre, share)
-    largest = float(np.linalg.eigvalsh(start)[-1])
+    largest, steep = float(np.linalg.eigvalsh(start)[-1]), TUNING.bulk
     for _ in range(_MAX_ITER):
         root = _inverse_root(scatter, largest)
         if root is None:
             return start
-        weight = share * np.exp(-0.5 * tuning * np.square((rows - centre) @ root).sum(axis=1))
+        weight = share * np.exp(-0.5 * steep * np.square((rows - centre) @ root).sum(axis=1))
         total = float(weight.sum())
         if total <= 0.0:
             return start
         centre = weight @ rows / total
         away = rows - centre
-        updated = (1.0 + tuning) * (away * weight[:, None]).T @ away / total
+        updated = (1.0 + steep) * (away * weight[:, None]).T @ away / total
         change = float(np.abs(updated - scatter).max())
         scatter = updated
         if change <= _RTOL * float(np.abs(scatter).max()):
@@ -84,7 +81,7 @@ def robust_scatter(rows: Array, sample_weight: Array, tuning: float = TUNING.bul
     return scatter
 
 
-def column_bulks(Z: Array, sample_weight: Array, tuning: float) -> tuple[Array, Array]:
+def column_bulks(Z: Array, sample_weight: Array) -> tuple[Array, Array]:
     """Return the centre and the variance of the bulk of each column, all columns at once.
 
     A few steps of the iteration above, from a start that is near.
@@ -94,15 +91,14 @@ def column_bulks(Z: Array, sample_weight: Array, tuning: float) -> tuple[Array, 
     Z : ndarray of shape (n, d)
         Columns about a robust centre, in units of a robust scale.
     sample_weight : ndarray of shape (n,)
-    tuning : float
     """
-    centre, variance = np.zeros(Z.shape[1]), np.ones(Z.shape[1])
+    centre, variance, steep = np.zeros(Z.shape[1]), np.ones(Z.shape[1]), TUNING.bulk
     for _ in range(_COLUMN_STEPS):
-        near = np.exp(-tuning / 2.0 * (Z - centre) ** 2 / variance) * sample_weight[:, None]
+        near = np.exp(-steep / 2.0 * (Z - centre) ** 2 / variance) * sample_weight[:, None]
         # All rows may be far from where the bulk was thought to be.
         total = np.maximum(near.sum(axis=0), _TINY)
         centre = (near * Z).sum(axis=0) / total
-        new = (1.0 + tuning) * (near * (Z - centre) ** 2).sum(axis=0) / total
+        new = (1.0 + steep) * (near * (Z - centre) ** 2).sum(axis=0) / total
         variance = np.where(new > 1e-6, new, variance)
     return centre, variance
 

@@ -10,16 +10,14 @@ import numpy as np
 
 from outweigh.fit.problem import Problem
 from outweigh.fit.search import Found
+from outweigh.fit.tuning import TUNING
 from outweigh.norms.floor import NoiseFloor
 from outweigh.optimise.capped_simplex import CappedSimplex
 from outweigh.protocols import Array, Status
 
 # With fewer rows than this no second moment tells a wrong one from a clean one.
-FEWEST_ROWS = 10
 # The share of rows that it is told of how far they may lie from the others and not be seen.
 _TOLD = 0.1
-# A group of this share may be genuine.
-_SECOND_GROUP = 0.2
 _DOUBTS = {
     "white": "in groups of outliers if columns are in truth uncorrelated: decide, and fit with "
     "covariance=None if so",
@@ -193,7 +191,7 @@ class Certificate:
     @property
     def _judged(self) -> tuple[str, str]:
         """The word and the sentence: the only place that weighs the tests against each other."""
-        if round(self.n_effective, 6) < FEWEST_ROWS:
+        if round(self.n_effective, 6) < TUNING.fewest_rows:
             return "no level", (
                 f"{self.removed:.1%} of the weight removed; what is left counts for "
                 f"{self.n_effective:.2g} rows, too few to tell wrong ones from clean ones"
@@ -253,7 +251,7 @@ class Certificate:
                 f"in doubt: {self.divided:.0%} of the rows lie far from the others, too many to be "
                 "called wrong, and nothing was removed: look whether rows are of two kinds"
             )
-        if self.apart >= _SECOND_GROUP and max(self.spared, self.doubtful) == 0.0:
+        if self.apart >= TUNING.second_group and max(self.spared, self.doubtful) == 0.0:
             said = (
                 f"two groups: {self.apart:.0%} of the rows stand apart from the others and have no "
                 "part in the mean; both groups may be genuine, so look at them first"

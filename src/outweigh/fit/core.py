@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from outweigh.fit.columns import MAD_TO_SD, column_quantiles, weighted_quantile
 from outweigh.fit.groups import principal_axes
 from outweigh.fit.scatter import Scatter
-from outweigh.fit.tuning import Tuning
+from outweigh.fit.tuning import TUNING, Tuning
 from outweigh.protocols import Array
 
 Mask = NDArray[np.bool_]
@@ -74,7 +74,7 @@ class WeightedRows:
         Concentration from two starts. The better is that whose ellipsoid holds half of *all* rows
         in the least volume, which a tight clump inside the core does not lower.
         """
-        held = min(self.n / 2.0, 0.75 * self.count(left))
+        held = min(self.n / 2.0, TUNING.core * self.count(left))
         ended = [self._concentrated(start, left, held) for start in self._starts(left)]
         return min(ended, key=lambda pair: pair[1])[0]
 

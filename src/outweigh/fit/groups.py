@@ -16,16 +16,14 @@ from scipy.special import chdtri, expit
 
 from outweigh.fit.columns import column_quantiles, weighted_quantile
 from outweigh.fit.radial import radial_law
-from outweigh.fit.tuning import Tuning
+from outweigh.fit.tuning import TUNING, Tuning
 from outweigh.protocols import Array, Indices
 
 _TINY = 1e-300
 # The first step takes these shares of the rows for the minority, in turn over the starts.
 _FIRST_SHARES = (0.15, 0.3)
-# Steps from each start, and half as many from the best; minorities that are set apart in all.
-EM_STEPS, _MOST_GROUPS = 25, 6
-# A direction among all is sought where there are so many rows for each feature.
-_ROWS_FOR_SEARCH = 3
+# Steps from each start, and half as many from the best.
+EM_STEPS = 25
 # First on a sample of so many rows, and so many for each feature: with 15 for each, groups of .2
 # and .3 six deviations out were missed in 20 of 60 cells of 5000 x 100, with 50 in none.
 _SAMPLE, _SAMPLE_PER_FEATURE = 1500, 50
@@ -39,7 +37,7 @@ def price_of_direction(n: float, d: int) -> float:
     fewer than three rows for each feature no direction is sought; one of the principal axes is
     taken, which are at most min(n, d).
     """
-    if n < _ROWS_FOR_SEARCH * d:
+    if n < TUNING.rows_for_search * d:
         return float(np.log(min(n, d) / 0.05))
     return float(d * (1.0 + np.log(max(n / d, 1.0)) / 2.0))
 
@@ -79,7 +77,7 @@ def set_apart(
     n = float(sample_weight.sum())
     rest = np.ones(len(Z), dtype=np.bool_)
     groups: list[NDArray[np.bool_]] = []
-    while len(groups) < _MOST_GROUPS:
+    while len(groups) < tuning.groups:
         minor, apart = _next_group(
             Z[rest], sample_weight[rest], (bound * n) - sample_weight[~rest].sum(), tuning
         )
@@ -114,7 +112,7 @@ def _next_group(
 ) -> tuple[NDArray[np.bool_], bool]:
     """Return a minority and whether it stands apart; none of the rows where there is none."""
     n, d = float(weight.sum()), Z.shape[1]
-    if n < _ROWS_FOR_SEARCH * d:
+    if n < tuning.rows_for_search * d:
         # Too few rows to look for a direction: those of most variance, as they are.
         Y = _principal(Z, weight)
         found = two_groups(Y, weight, np.eye(Y.shape[1]), EM_STEPS, move=False)
@@ -308,7 +306,7 @@ def _some_rows(Y: Array, weight: Array, count: int) -> tuple[Indices, Array]:
 
 def valley(y: Array, weight: Array, minor: NDArray[np.bool_]) -> float:
     """Return the least density between two groups over the lower of the densities at them."""
-    if min(weight[minor].sum(), weight[~minor].sum()) < 3.0:
+    if min(weight[minor].sum(), weight[~minor].sum()) < TUNING.fewest_in_law:
         return 1.0
     means, deviations = [], []
     for group in (minor, ~minor):

@@ -15,12 +15,10 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from outweigh.fit.columns import MAD_TO_SD, column_quantiles
+from outweigh.fit.tuning import TUNING
 from outweigh.protocols import Array
 
 _DECILE, _QUARTILE = float(ndtri(0.9)), float(ndtri(0.75))
-# Beyond this many deviations a straightened column goes on as a line: a logarithm would draw far
-# rows in. Three deviations hold all but 0.3 % of a Gaussian column.
-_END = 3.0
 _TINY = 1e-300
 # Squares, and sums of their squares, are within floating point.
 _HUGE = 1e70
@@ -57,7 +55,7 @@ class Marginals:
         t = z * self.spread + self.centre
         skewed = np.flatnonzero(self.g)
         g, part = self.g[skewed], t[:, skewed]
-        inside = np.clip(part, -_END, _END)
+        inside = np.clip(part, -TUNING.drawn_in, TUNING.drawn_in)
         # Beyond its ends the logarithm goes on with the slope exp(-g z) that it has there.
         t[:, skewed] = np.expm1(g * inside) / g + (part - inside) * np.exp(g * inside)
         return np.asarray(self.middle + self.unit * t)
@@ -69,7 +67,7 @@ class Marginals:
             part = t[:, skewed]
             # 1 + g t at z = -3 and z = 3, between which the map is a logarithm; its slope there is
             # the inverse.
-            low, high = np.exp(-_END * g), np.exp(_END * g)
+            low, high = np.exp(-TUNING.drawn_in * g), np.exp(TUNING.drawn_in * g)
             inside = np.clip(1.0 + g * part, np.minimum(low, high), np.maximum(low, high))
             t[:, skewed] = (np.log(inside) + (1.0 + g * part - inside) / inside) / g
         return t
@@ -102,7 +100,9 @@ def marginals(
         seen = np.abs(by_deciles) > -ndtri(0.01) * _skewness_sd(0.1) / np.sqrt(n)
         most = by_quartiles * side + _skewness_sd(0.25) / np.sqrt(n)
         size = np.clip(most, 0.0, np.abs(by_deciles))
-        g = np.where(seen & (size >= 0.1), side * np.minimum(size, 1.0), 0.0)
+        g = np.where(
+            seen & (size >= TUNING.least_skew), side * np.minimum(size, TUNING.most_skew), 0.0
+        )
         safe = np.where(g == 0.0, 1.0, g)
         right = (high - middle) * safe / np.expm1(safe * _DECILE)
         left = (middle - low) * safe / -np.expm1(-safe * _DECILE)

@@ -24,15 +24,10 @@ from scipy.optimize import minimize
 from scipy.special import expit
 
 from outweigh.fit.law import GAUSSIAN, LOG_ROOT_2PI, Law, Student
+from outweigh.fit.tuning import TUNING
 from outweigh.protocols import Array, Samples
 from outweigh.samples.dense import values_of
 
-# Fewer rows have no law of their own.
-_FEWEST = 3.0
-# Laws of outliers along one direction: more would only follow the noise of one that is smeared.
-_MOST_LAWS = 4
-# A law narrower than this share of the spread of all rows is a point.
-_NARROWEST = 0.02
 NATS = 0.01
 """Iterations end where the log likelihood of all rows rises by less.
 
@@ -40,8 +35,6 @@ One number more must gain log(n)/2. So they end too where they would go round in
 no rounding on.
 """
 _STEPS = 100
-# Less than a thousandth is as good as nothing, and leaves nearly all rows their weight.
-_NOTHING = 1e-3
 # Rows whose densities in several features are computed together.
 _ROWS_AT_ONCE = 4096
 _TINY = 1e-12
@@ -92,7 +85,7 @@ class Group:
                 least = self.log_odds(np.array([side * last]))
                 odds = np.where(side * seen > last, np.maximum(odds, least), odds)
         found = expit(odds)
-        return np.where(found < _NOTHING, 0.0, found)
+        return np.where(found < TUNING.negligible, 0.0, found)
 
     def log_odds(self, seen: Array) -> Array:
         """Return the log odds of each row to be one of the outliers."""
@@ -212,7 +205,7 @@ def fitted(
     away = x - middle
     powers = np.stack([np.ones(x.size), away, away * away])
     weighted = (powers * base).T
-    narrowest = max(_NARROWEST * math.sqrt(float(base @ powers[2])), law.step)
+    narrowest = max(TUNING.narrowest * math.sqrt(float(base @ powers[2])), law.step)
     freedom = law.freedom if isinstance(law, Student) else 0.0
     others = law if not free or law == GAUSSIAN else GAUSSIAN
     chances = np.concatenate([1.0 - wrong.sum(axis=0, keepdims=True), wrong])
@@ -221,7 +214,7 @@ def fitted(
     for _ in range(steps):
         sums = chances @ weighted
         shares = sums[:, 0].tolist()
-        if shares[0] < 0.5 or min(shares) * n < _FEWEST:
+        if shares[0] < 0.5 or min(shares) * n < TUNING.fewest_in_law:
             return None
         if laws and 0.0 < freedom < np.inf:
             # What rows count in the most likely centre and spread of Student's t.
@@ -279,7 +272,7 @@ def fitted_in_features(
     away = x - middle
     powers = np.column_stack([np.ones(len(x)), away, np.einsum("ij,ij->i", away, away)])
     weighted = powers * base[:, None]
-    narrowest = max(_NARROWEST, law.step)
+    narrowest = max(TUNING.narrowest, law.step)
     chances = np.concatenate([1.0 - wrong.sum(axis=0, keepdims=True), wrong])
     best, reached = None, -np.inf
     for _ in range(steps):
@@ -326,7 +319,7 @@ def laws_along(
     """
     group: Group | None = None
     reached, start = -np.inf, wrong[None, :]
-    for _ in range(_MOST_LAWS):
+    for _ in range(TUNING.laws):
         found = [fitted(y, base, n, law, start, free=False)]
         if group is None:
             if found[0] is None or not np.any(tied := found[0][0].wrong(y)):

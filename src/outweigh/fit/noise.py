@@ -14,7 +14,7 @@ from sklearn.exceptions import NotFittedError
 
 from outweigh.fit.bulk import column_bulks
 from outweigh.fit.columns import MAD_TO_SD, RankedColumns, largest_of, weighted_quantile
-from outweigh.fit.tuning import Tuning
+from outweigh.fit.tuning import TUNING, Tuning
 from outweigh.protocols import Array, Indices, Samples
 from outweigh.samples import Rows
 from outweigh.samples.dense import INFINITE
@@ -354,7 +354,7 @@ def pruning_radius_sq(
     r"""Return a squared distance from the centre that clean rows do not exceed.
 
     The larger of two. What n rows of unit noise exceed with probability 0.05,
-    :math:`1.44 (d + 2\sqrt{dL} + 2L)` with :math:`L = \log(n/0.05)`: the chi-squared tail bound of
+    :math:`1.2^2 (d + 2\sqrt{dL} + 2L)` with :math:`L = \log(n/0.05)`: the chi-squared tail bound of
     Laurent and Massart (2000), with room for a centre that is off by a fifth of the noise in every
     feature: a mean needs no more. And ten robust deviations beyond the median of the distances
     themselves, for rows with components, which are not of unit noise along these.
@@ -371,7 +371,7 @@ def _noise_radius_sq(n_samples: float, n_features: int) -> float:
     """Return the squared distance that rows of unit noise hardly ever exceed."""
     log_term = float(np.log(n_samples / 0.05))
     spread = 2.0 * float(np.sqrt(n_features * log_term)) + 2.0 * log_term
-    return 1.44 * (n_features + spread)
+    return (1.0 + TUNING.centre_off) ** 2 * (n_features + spread)
 
 
 def _samples(rows: Rows, standardizer: Standardizer) -> Samples:
@@ -480,7 +480,7 @@ def _with_deviations(
             scale=standard.scale[~plain],
         ).apply(rows)
         z -= middle[~plain]
-        bulk = np.minimum(column_bulks(z, kept, tuning.bulk)[1], 1.0)
+        bulk = np.minimum(column_bulks(z, kept)[1], 1.0)
         ratio[~plain] = typical * np.sqrt(bulk)
     return np.asarray(standard.scale * ratio)
 

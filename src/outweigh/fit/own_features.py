@@ -11,13 +11,10 @@ from scipy.special import expit
 
 from outweigh.fit.bulk import robust_scatter
 from outweigh.fit.mixture import NATS
+from outweigh.fit.tuning import TUNING
 from outweigh.protocols import Array
 
 _STEPS = 200
-# The second Gaussian is one of outliers where it is wider than the bulk along one direction by this
-# factor, and in a typical one by no more than this: tails are wider along all.
-_SPIKE, _ELSEWHERE = 3.0, 1.5
-_ROWS_PER_PARAMETER = 5
 
 
 def component_of_bulk(rows: Array, weights: Array, n_rows: float) -> Array | None:
@@ -44,8 +41,10 @@ def component_of_bulk(rows: Array, weights: Array, n_rows: float) -> Array | Non
     # A spike and its share have k + 1 parameters. What all entries of a covariance gain in noise
     # (Wilks) comes on top: half a nat each, and two and a half deviations.
     entries = k * (k + 1) / 2.0
-    price = (k + 1) / 2.0 * np.log(n_rows) + entries / 2.0 + 2.5 * np.sqrt(entries / 2.0)
-    if k < 2 or n_rows < _ROWS_PER_PARAMETER * k * (k + 1):
+    price = (
+        (k + 1) / 2.0 * np.log(n_rows) + entries / 2.0 + TUNING.deviations * np.sqrt(entries / 2.0)
+    )
+    if k < 2 or n_rows < TUNING.rows_per_parameter * k * (k + 1):
         return None
     rows = rows - weights @ rows
     whole = _covariance(rows, weights)
@@ -79,7 +78,7 @@ def component_of_bulk(rows: Array, weights: Array, n_rows: float) -> Array | Non
         before = reached
     root = np.linalg.cholesky(np.linalg.inv(bulk))
     wider = np.linalg.eigvalsh(root.T @ other @ root)
-    spike = wider[-1] > _SPIKE and float(np.median(wider)) < _ELSEWHERE
+    spike = wider[-1] > TUNING.spike and float(np.median(wider)) < TUNING.elsewhere
     if gain <= price or not spike:
         return None
     return np.asarray(np.linalg.eigh(bulk)[1][:, -1])

@@ -20,6 +20,7 @@ from scipy.optimize import brentq, minimize
 from scipy.special import betaln, fdtrc, fdtri, log_expit
 
 from outweigh.fit.columns import weighted_quantile
+from outweigh.fit.tuning import TUNING
 from outweigh.protocols import Array
 
 _TINY = 1e-300
@@ -164,7 +165,7 @@ def second_group(
         return inside(t)[1] - each * float(log_f(t).sum())
 
     def two(t: Array) -> float:
-        spread = max(float(np.exp(t[5])), 0.02)
+        spread = max(float(np.exp(t[5])), TUNING.narrowest)
         group = -0.5 * ((x - t[4]) / spread) ** 2 - np.log(spread * np.sqrt(2.0 * np.pi))
         both = np.logaddexp(log_expit(-t[3]) + log_f(t), log_expit(t[3]) + group)
         return inside(t)[1] - each * float(both.sum())
@@ -189,7 +190,7 @@ def second_group(
     one_alone = RadialLaw(float(np.exp(alone.x[0])), float(k), float(nu))
     # From the middle of the bulk outward, the first point where the group has the greater part.
     x = np.linspace(float(np.median(x)), max(float(pair.x[4]), float(np.median(x))), 400)
-    spread = max(float(np.exp(pair.x[5])), 0.02)
+    spread = max(float(np.exp(pair.x[5])), TUNING.narrowest)
     group = -0.5 * ((x - pair.x[4]) / spread) ** 2 - np.log(spread * np.sqrt(2.0 * np.pi))
     more = log_expit(pair.x[3]) + group > log_expit(-pair.x[3]) + log_f(pair.x)
     parting = float(np.exp(x[int(np.argmax(more))])) if more.any() else np.inf

@@ -21,20 +21,11 @@ from outweigh.norms.floor import noise_floor
 from outweigh.protocols import Array, Indices, Norm, Samples
 from outweigh.samples import ArrayMoment
 
-# Below these sizes a level of white noise cannot be told from the spikes.
-_MIN_ROWS, _MIN_FEATURES = 30, 8
-_SPIKES_SET_ASIDE = 4
 _POWER_STEPS = 100
 _LANCZOS_ABOVE = 80
-# A component of unknown entries begins with so many.
-START_ENTRIES, _THRESHOLD_STEPS = 12, 20
-# A robust scatter in m directions wants this many rows for each.
-_ROWS_PER_DIRECTION = 10
+_THRESHOLD_STEPS = 20
 # What decides between directions of equal excess, beside the largest entry.
 _FAINT = 1e-9
-# The bulk varies along a direction, and not outliers alone, where it has this part of the variance
-# there and this much more than the edge of noise.
-_BULK_PART, _ABOVE_EDGE = 0.7, 1.15
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +69,9 @@ class DenseReader:
         apart. Further directions in which the bulk varies more than noise does come after them.
         """
         r, n = self.n_components, float(sample_weight.sum())
-        d, rows = self.n_features or excess.shape[0], int(n / _ROWS_PER_DIRECTION)
+        d, rows = self.n_features or excess.shape[0], int(n / TUNING.rows_per_feature)
         edge = float((1.0 + np.sqrt(d / n)) ** 2)
-        above = int(np.count_nonzero(np.linalg.eigvalsh(excess) > _ABOVE_EDGE * edge - 1.0))
+        above = int(np.count_nonzero(np.linalg.eigvalsh(excess) > TUNING.above_edge * edge - 1.0))
         count = min(max(r + self.candidates, above), excess.shape[0], max(rows, r))
         basis = top_eigenvectors(excess, count)
         if rows < count:
@@ -159,7 +150,7 @@ class SparseReader:
         found = np.column_stack(
             [_truncated(pool[:, j], count) for count, j in zip(self.n_nonzero, first, strict=True)]
         )
-        if n < _ROWS_PER_DIRECTION * (1 + self.n_components):
+        if n < TUNING.rows_per_feature * (1 + self.n_components):
             return found
         edge = 1.0 + _sparse_level(n, excess.shape[0], k)
         more = _varies(along[:, others], excess, pool[:, others], sample_weight, edge)
@@ -282,7 +273,7 @@ def count_significant(
     (2013).
     """
     d = excess.shape[0]
-    start = SparseReader((max(1, min(START_ENTRIES, d)),) * n_components)
+    start = SparseReader((max(1, min(TUNING.start_entries, d)),) * n_components)
     largest = largest_of(d)
     counts = []
     for u in start.initial(excess, samples, sample_weight).T[:n_components]:
@@ -384,7 +375,7 @@ def is_white(
     >>> is_white(X.T @ X / 500, 500, 50, 1, 2.0), is_white(uneven.T @ uneven / 500, 500, 50, 1, 2.0)
     (True, False)
     """
-    aside = n_components + _SPIKES_SET_ASIDE
+    aside = n_components + TUNING.aside
     if too_few_for_white(n_samples, n_features, n_components) or moment.shape[0] <= aside:
         return False
     vectors = rough_eigenvectors(moment, aside)
@@ -397,13 +388,16 @@ def is_white(
     # In units of the noise level; strong components common to all columns raise that far above.
     level = total / (n_features - aside)
     ratio = squares / (n_features - aside) / level**2
-    return 0.5 <= level <= 2.0 and ratio <= 1.1 + allowed * n_features / n_samples
+    return (
+        1.0 / TUNING.white_level <= level <= TUNING.white_level
+        and ratio <= TUNING.uneven + allowed * n_features / n_samples
+    )
 
 
 def too_few_for_white(n_samples: float, n_features: int, n_components: int) -> bool:
     """Tell whether a level of white noise could not be told from that many components."""
-    aside = n_components + _SPIKES_SET_ASIDE
-    return n_samples < _MIN_ROWS or n_features < _MIN_FEATURES + aside
+    aside = n_components + TUNING.aside
+    return n_samples < TUNING.white_rows or n_features < TUNING.white_features + aside
 
 
 def effective_entries(vector: Array) -> int:
@@ -445,7 +439,7 @@ def _whole(n: float) -> float:
     Two and a half deviations of a variance of n Gaussians below one: more than the least of ten
     directions showed, in clean rows of 100x50 to 2000x200.
     """
-    return 1.0 - 2.5 * float(np.sqrt(2.0 / n))
+    return 1.0 - TUNING.deviations * float(np.sqrt(2.0 / n))
 
 
 def _plain_variances(excess: Array, basis: Array) -> Array:
@@ -457,7 +451,7 @@ def _varies(
     along: Array, excess: Array, basis: Array, sample_weight: Array, edge: float
 ) -> NDArray[np.bool_]:
     """Tell along which directions the bulk varies more than noise does, and not outliers alone."""
-    least = np.maximum(_BULK_PART * _plain_variances(excess, basis), _ABOVE_EDGE * edge)
+    least = np.maximum(TUNING.bulk_part * _plain_variances(excess, basis), TUNING.above_edge * edge)
     varies = [
         # The second is never more, and takes longer.
         robust_variance(column, sample_weight) >= level

@@ -22,7 +22,7 @@ from outweigh.fit.attempt import (
     seen_by,
 )
 from outweigh.fit.beyond import in_features
-from outweigh.fit.certificate import FEWEST_ROWS, certified
+from outweigh.fit.certificate import certified
 from outweigh.fit.columns import together_by_ranks
 from outweigh.fit.law import Law
 from outweigh.fit.noise import ROWS_FOR_ORIGIN, Noise, first_look
@@ -31,6 +31,7 @@ from outweigh.fit.readers import count_entries, count_significant
 from outweigh.fit.result import Fit
 from outweigh.fit.score import score_rows
 from outweigh.fit.task import Settings, Task
+from outweigh.fit.tuning import TUNING
 from outweigh.fit.unknown import fit_elliptical, looks_correlated
 from outweigh.fit.volume import fit_by_volume, looks_white
 from outweigh.fit.widened import LawOfRows, Widened
@@ -58,7 +59,7 @@ def fit(
     callback : callable, optional
         Sees every iterate.
     """
-    if settings.contamination is None and sample_weight.sum() < FEWEST_ROWS:
+    if settings.contamination is None and sample_weight.sum() < settings.tuning.fewest_rows:
         settings = replace(settings, contamination=0.0, find_covariance=False)
     noise = first_look(
         rows,
@@ -202,7 +203,7 @@ def _first_counts(noise: Noise, task: Task) -> tuple[int, ...]:
     n = min(float(noise.sample_weight.sum()), float(ROWS_FOR_ORIGIN))
     rough = noise.standardizer.origin + noise.centre
     rough /= noise.standardizer.scale
-    return (max(1, min(count_entries(rough, n), rough.size // 4)),)
+    return (max(1, min(count_entries(rough, n), int(TUNING.first_counted * rough.size))),)
 
 
 def _better_counts(

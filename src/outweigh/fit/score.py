@@ -18,16 +18,9 @@ from outweigh.forms import Form
 from outweigh.protocols import Array, Samples
 from outweigh.samples import DenseSamples
 
-# Steepness of the terms: negligible among clean rows, in command beyond the radius or once half of
-# a row's weight is lost.
-_DISTANCE_GAIN = 20.0
-_LOSS_GAIN = 3.0
 _HALF = 0.5
 # The score of a row that would lose half of its weight, where nothing else speaks against it.
 HALF_LOST = -float(np.log(2.0))
-# A feature in which a row's squared deviation is below this share of its largest hardly counts.
-_SMALL = 0.05
-_ORDER_GAIN = 1e-3
 _TINY = np.finfo(np.float64).tiny
 
 
@@ -89,7 +82,9 @@ class RowScore:
         by_loss, by_distance = self._terms(samples, found, far)
         # The last term orders rows that nothing speaks against by their distance; else they would
         # be equal to the last digit, and no given share of them could be flagged.
-        order = _ORDER_GAIN * np.log1p(np.maximum(by_distance / _DISTANCE_GAIN + 1.0, 0.0))
+        order = TUNING.order_gain * np.log1p(
+            np.maximum(by_distance / TUNING.distance_gain + 1.0, 0.0)
+        )
         return -(np.logaddexp(0.0, by_loss) + np.logaddexp(0.0, by_distance) + order)
 
     def contributions(self, X: NDArray[np.floating]) -> tuple[Array, Array]:
@@ -117,7 +112,7 @@ class RowScore:
             return vectors if whitener is None else whitener @ vectors
 
         parts = np.maximum(away * to_features(white.T).T - 1.0, 0.0)
-        parts *= (_DISTANCE_GAIN / self.radius_sq * expit(by_distance))[:, None]
+        parts *= (TUNING.distance_gain / self.radius_sq * expit(by_distance))[:, None]
         slope = self.force.symmetric_product(self.centre) - self.drift
         force = self.force.symmetric_product(white.T) / 2.0 + slope[:, None]
         lost = self.total * away * to_features(force).T
@@ -137,9 +132,9 @@ class RowScore:
             lost += along
         # Half of a product of a large and a small deviation is no reason against the small one.
         own = away * away
-        own /= own + _SMALL * own.max(axis=1, initial=_TINY, keepdims=True)
+        own /= own + TUNING.small_deviation * own.max(axis=1, initial=_TINY, keepdims=True)
         own *= np.maximum(lost, 0.0, out=lost)
-        own *= (_LOSS_GAIN * expit(by_loss))[:, None]
+        own *= (TUNING.loss_gain * expit(by_loss))[:, None]
         parts += own
         unexplained = parts.sum(axis=1) <= 0.0
         parts[unexplained] = np.square(away[unexplained]) + _TINY
@@ -159,8 +154,8 @@ class RowScore:
             wrong = 1.0 - clean
         lost = wrong + self.total * (pushed - self.level)
         far = samples.squared_distances(self.anchor) if far is None else far
-        by_distance = _DISTANCE_GAIN * (far / self.radius_sq - 1.0)
-        return _LOSS_GAIN * (lost - _HALF), by_distance
+        by_distance = TUNING.distance_gain * (far / self.radius_sq - 1.0)
+        return TUNING.loss_gain * (lost - _HALF), by_distance
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -184,7 +184,9 @@ class Shape:
         expected = law.exceeded(squared)
         order = np.argsort(expected, kind="stable")
         order = order[left[order]]
-        excess = np.cumsum(self.rows.weight[order]) - 2.0 * self.rows.n * expected[order]
+        excess = (
+            np.cumsum(self.rows.weight[order]) - self.tuning.excess * self.rows.n * expected[order]
+        )
         found = np.zeros(len(left), dtype=np.bool_)
         if excess.max(initial=0.0) > 0.0:
             found[order[: int(excess.argmax()) + 1]] = True
@@ -203,7 +205,9 @@ class Shape:
         clean = np.ones(len(far))
         groups: list[Group] = []
         told = np.zeros_like(far)
-        candidates = [group for group in apart if self.rows.count(group) >= 3.0]
+        candidates = [
+            group for group in apart if self.rows.count(group) >= self.tuning.fewest_in_law
+        ]
         others = np.any(candidates, axis=0) if candidates else far
         price = price_of_direction(self.rows.n, self.rows.d)
         for group in candidates:

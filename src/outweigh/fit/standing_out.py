@@ -15,13 +15,13 @@ from outweigh.fit.columns import column_quantiles, largest_of
 from outweigh.fit.elliptical import Judgement, judge_rows
 from outweigh.fit.law import GAUSSIAN
 from outweigh.fit.mixture import Group
-from outweigh.fit.tuning import Tuning
+from outweigh.fit.tuning import TUNING, Tuning
 from outweigh.protocols import Array, Indices
 
 # Features are chosen anew with the weights found, at most so often.
 _ROUNDS = 4
-# Columns of noise that show how asymmetric rows are, and where far rows are drawn in to.
-_NOISE_COLUMNS, _DRAWN_IN = 200, 3.0
+# Columns of noise that show how asymmetric rows are.
+_NOISE_COLUMNS = 200
 _ONCE_IN_A_THOUSAND = float(ndtri(0.999))
 # Steps of an iteration whose end nothing depends on.
 _STEPS = 500
@@ -170,7 +170,7 @@ def _asymmetry(columns: Array, share: Array) -> Array:
         # First in units of the largest, whose square may be beyond floating point.
         columns = columns / np.maximum(np.abs(columns).max(axis=0), _TINY)
         columns = columns / np.maximum(np.sqrt(share @ columns**2), _TINY)
-        columns = np.clip(columns, -_DRAWN_IN, _DRAWN_IN)
+        columns = np.clip(columns, -TUNING.drawn_in, TUNING.drawn_in)
     return np.asarray(share @ columns**3)
 
 

@@ -44,7 +44,8 @@ class Tuning:
         On a part of the features, two steps in a row that leave more than this share of the best
         value end a descent: the next full pass knows better what is left to do.
     groups
-        Groups of outliers that rows may be weighed by; more than there are in any study.
+        Groups of outliers that rows may be weighed by, or set apart in; more than there are in any
+        study.
     fewest_columns
         A first full pass names as many features as there are nonzero entries, and at least so many.
     clear_evidence
@@ -98,7 +99,84 @@ class Tuning:
     valley
         Two groups are two where the density between them falls to this part of the lower peak.
     rows_per_feature
-        With fewer rows for each feature a covariance is shrunk toward a multiple of the identity.
+        With fewer rows for each feature a covariance is shrunk toward a multiple of the identity,
+        and no robust scatter is taken in several directions.
+    rows_for_search
+        A direction among all, along which groups stand apart, is sought where there are so many
+        rows for each feature.
+    rows_per_parameter
+        So many rows for each entry of two covariances, before outliers on the own features of a
+        component are looked for.
+    fewest_rows
+        Of fewer rows none is called wrong, and nothing is said of them.
+    second_group
+        A group of this share may be genuine, and is said to be one of two.
+    core
+        The core holds half of all rows, and no more than this part of those in no group.
+    least_skew, most_skew
+        A column is made straight where Tukey's g is so large, and by no larger g.
+    drawn_in
+        Beyond this many deviations a straightened column goes on as a line: a logarithm would draw
+        far rows in. Where asymmetry is measured they are drawn in to there. Three deviations hold
+        all but 0.3 % of a Gaussian column.
+    fewest_in_law
+        Fewer rows have no law of their own.
+    laws
+        Laws of outliers along one direction: more would only follow the noise of one that is
+        smeared.
+    narrowest
+        A law narrower than this share of the spread of all rows is a point.
+    negligible
+        A chance to be wrong below this is as good as none, and leaves nearly all rows their weight.
+    centre_off
+        Rows are pruned at the distance that clean ones keep to about a centre that is off by this
+        much of the noise in every feature.
+    excess
+        Rows far out are too many where there are more than so many times what a law foretells; rows
+        lie to one side where their mean is so many times as long, squared, as that of others.
+    at_one
+        A law of distances that has more than this share at one of them has no density.
+    bounded, uncounted
+        Where whiteness is judged entries are bounded at so many deviations, and do not count beyond
+        so many.
+    white_deviations
+        So many deviations of a variance are room enough for white noise where no groups are seen.
+        Where rows are so few that they hide the excess, rows are taken for correlated.
+    white_rows, white_features, aside
+        A level of white noise is told from the spikes of components by so many rows and features,
+        with so many spikes beside the components set aside.
+    uneven, white_level
+        What the mean square of eigenvalues over their squared mean may be in white noise, before
+        what few rows add; and by what factor the level may differ from that of a typical column.
+    beside
+        A column that lies in the components but for this share tells nothing of the noise.
+    whitened_entries
+        A feature of correlated noise is in about so many whitened columns, itself and its
+        neighbours.
+    start_entries
+        A component of unknown entries begins with so many.
+    bulk_part, above_edge
+        The bulk varies along a direction, and not outliers alone, where it has this part of the
+        variance there, and this much more than the edge of noise.
+    deviations
+        So many deviations below one a variance of clean rows hardly is; so far above its mean what
+        the entries of a covariance gain in noise hardly is.
+    spike, elsewhere
+        The second Gaussian on the features of a component is one of outliers where it is wider than
+        the bulk along one direction by this factor, and in a typical one by no more than that:
+        tails are wider along all.
+    first_counted
+        The entries of a mean are at first this part of the features at most.
+    new_length
+        An eigenvector that lies in a span but for this length adds nothing to it.
+    distance_gain, loss_gain
+        Steepness of the two terms of a score: negligible among clean rows, in command beyond the
+        radius or once half of a row's weight is lost.
+    order_gain
+        What a distance adds to a score, by which rows that nothing speaks against are in an order.
+    small_deviation
+        A feature in which a row's squared deviation is below this share of its largest hardly
+        counts against it.
     """
 
     loose_bound: float = _rule(0.4, off=0.49)
@@ -127,6 +205,43 @@ class Tuning:
     inner: float = _rule(0.95, off=1.0)
     valley: float = _rule(0.25, off=1.0)
     rows_per_feature: float = _rule(10.0, off=0.0)
+    rows_for_search: int = _rule(3, off=0)
+    rows_per_parameter: int = _rule(5, off=0)
+    fewest_rows: int = _rule(10, off=0)
+    second_group: float = _rule(0.2, off=1.0)
+    core: float = _rule(0.75, off=1.0)
+    least_skew: float = _rule(0.1, off=0.0)
+    most_skew: float = _rule(1.0, off=math.inf)
+    drawn_in: float = _rule(3.0, off=8.0)
+    fewest_in_law: float = _rule(3.0, off=0.0)
+    laws: int = _rule(4, off=1)
+    narrowest: float = _rule(0.02, off=1e-12)
+    negligible: float = _rule(1e-3, off=0.0)
+    centre_off: float = _rule(0.2, off=0.0)
+    excess: float = _rule(2.0, off=1.0)
+    at_one: float = _rule(0.25, off=2.0)
+    bounded: float = _rule(1.5, off=4.0)
+    uncounted: float = _rule(4.0, off=1e6)
+    white_deviations: float = _rule(4.0, off=0.0)
+    white_rows: int = _rule(30, off=0)
+    white_features: int = _rule(8, off=1)
+    aside: int = _rule(4, off=0)
+    uneven: float = _rule(1.1, off=1.0)
+    white_level: float = _rule(2.0, off=math.inf)
+    beside: float = _rule(0.1, off=0.0)
+    whitened_entries: int = _rule(4, off=1)
+    start_entries: int = _rule(12, off=1)
+    bulk_part: float = _rule(0.7, off=0.0)
+    above_edge: float = _rule(1.15, off=1.0)
+    deviations: float = _rule(2.5, off=0.0)
+    spike: float = _rule(3.0, off=1.0)
+    elsewhere: float = _rule(1.5, off=math.inf)
+    first_counted: float = _rule(0.25, off=1.0)
+    new_length: float = _rule(0.03, off=1e-6)
+    distance_gain: float = _rule(20.0, off=1.0)
+    loss_gain: float = _rule(3.0, off=1.0)
+    order_gain: float = _rule(1e-3, off=0.0)
+    small_deviation: float = _rule(0.05, off=1e-9)
 
 
 TUNING = Tuning()

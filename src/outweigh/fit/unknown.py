@@ -30,13 +30,12 @@ _VALUES_TO_JUDGE = 20_000_000
 def looks_correlated(noise: Noise, tuning: Tuning) -> bool:
     """Tell by some rows and columns whether rows are correlated.
 
-    So they are taken to be where they are so few that four deviations of a variance hide the
-    excess.
+    So they are taken to be where they are so few that errors of a variance hide the excess.
     """
     rows, weight = noise.some_rows(MOST_ROWS)
     columns = noise.standardizer.columns
     rows = rows[:, columns[some_columns(columns.size)]]
-    few = 4.0 * np.sqrt(2.0 / weight.sum()) > tuning.correlated - 1.0
+    few = tuning.white_deviations * np.sqrt(2.0 / weight.sum()) > tuning.correlated - 1.0
     return bool(few or bulk_excess(rows, weight, tuning) > 1.0)
 
 

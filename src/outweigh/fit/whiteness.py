@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtr
 
 from outweigh.fit.bulk import column_bulks, robust_variance
 from outweigh.fit.columns import MAD_TO_SD, RankedColumns, column_quantiles, weighted_quantile
@@ -22,9 +23,6 @@ from outweigh.protocols import Array, Indices
 MOST_ROWS, _MOST_COLUMNS = 1000, 150
 # Axes beyond the edge whose bulk is looked at.
 _AXES = 8
-# Entries are bounded at so many deviations, and do not count beyond so many; a Gaussian keeps this
-# part of its variance.
-_BOUND, _BEYOND, _KEPT = 1.5, 4.0, 0.7785
 _NOWHERE = 1e6
 _TINY = 1e-300
 
@@ -58,16 +56,17 @@ def bulk_excess(rows: Array, weight: Array, tuning: Tuning) -> float:
     if d < 2:
         return 0.0
     few = RankedColumns(rows, weight).has_few_values()
-    Z = _bulk_standardised(rows, weight, few, tuning.bulk)
-    bounded = np.where(np.abs(Z) > _BEYOND, 0.0, np.clip(Z, -_BOUND, _BOUND))
+    Z = _bulk_standardised(rows, weight, few)
+    bound, last, kept = tuning.bounded, tuning.uncounted, _kept_of_gaussian(tuning)
+    bounded = np.where(np.abs(Z) > last, 0.0, np.clip(Z, -bound, bound))
     # A rare one of few values is far out, but no outlier.
-    bounded[:, few] = np.sqrt(_KEPT) * Z[:, few]
+    bounded[:, few] = np.sqrt(kept) * Z[:, few]
     values, axes = np.linalg.eigh((bounded * (weight / n)[:, None]).T @ bounded)
     ratio = d / n
     positive = values[values > 1e-8 * values[-1]]
     unit = float(np.median(positive)) / _median_of_noise(ratio)
     edge = (1.0 + np.sqrt(ratio)) ** 2 * unit
-    largest, error = 0.0, 4.0 * float(np.sqrt(2.0 / n))
+    largest, error = 0.0, tuning.white_deviations * float(np.sqrt(2.0 / n))
     for axis, value in zip(axes.T[::-1][:_AXES], values[::-1], strict=False):
         # Beyond the edge of infinitely many rows.
         if value <= edge * (1.0 + min(error, 0.1)):
@@ -76,7 +75,7 @@ def bulk_excess(rows: Array, weight: Array, tuning: Tuning) -> float:
         # Outliers that overlap the bulk blur its variance; without a sign of them four deviations
         # of a variance are room enough.
         room = tuning.correlated if grouped else min(1.0 + error, tuning.correlated)
-        largest = max(largest, variance * _KEPT / (edge * room))
+        largest = max(largest, variance * kept / (edge * room))
     return largest
 
 
@@ -88,13 +87,13 @@ def bulk_variance(along: Array, weight: Array, tuning: Tuning) -> tuple[float, b
     """
     # In units of those that count, others may be out of range.
     along, weight = along[weight > 0.0], weight[weight > 0.0]
-    found = robust_variance(along, weight, tuning.bulk)
+    found = robust_variance(along, weight)
     centre = weighted_quantile(along, weight, [0.5])[0]
     unit = MAD_TO_SD * weighted_quantile(np.abs(along - centre), weight, [0.5])[0]
     share = weight / weight.sum()
     with np.errstate(over="ignore"):
         # Where half of the rows are equal, the others are infinitely far.
-        y = np.clip((along - centre) / max(unit, _TINY), -_BEYOND, _BEYOND)
+        y = np.clip((along - centre) / max(unit, _TINY), -tuning.uncounted, tuning.uncounted)
     y -= share @ y
     whole = float(np.sqrt(share @ y**2))
     y /= max(whole, _TINY)
@@ -109,7 +108,7 @@ def bulk_variance(along: Array, weight: Array, tuning: Tuning) -> tuple[float, b
     return float(min(found, worth.min(initial=np.inf))), bool(gain.max() > 1.5)
 
 
-def _bulk_standardised(rows: Array, weight: Array, few: NDArray[np.bool_], bulk: float) -> Array:
+def _bulk_standardised(rows: Array, weight: Array, few: NDArray[np.bool_]) -> Array:
     """Return rows about the centre of each column's bulk, in units of its deviation.
 
     The bulk of a column of few values is one of them: its mean and deviation instead.
@@ -119,11 +118,19 @@ def _bulk_standardised(rows: Array, weight: Array, few: NDArray[np.bool_], bulk:
         Z = (rows - middle) / positive_spread(rows, weight, middle)
     # So far out that nothing counts them, and their squares do no harm.
     Z = np.clip(Z, -_NOWHERE, _NOWHERE)
-    centre, variance = column_bulks(Z, weight, bulk)
+    centre, variance = column_bulks(Z, weight)
     share = weight / weight.sum()
     centre[few] = share @ Z[:, few]
     variance[few] = np.maximum(share @ np.square(Z[:, few] - centre[few]), _TINY)
     return np.asarray((Z - centre) / np.sqrt(variance))
+
+
+def _kept_of_gaussian(tuning: Tuning) -> float:
+    """Return the part of a Gaussian's variance that bounded entries keep."""
+    bound, inner = tuning.bounded, ndtr(tuning.bounded)
+    tails = 2.0 * bound**2 * (ndtr(tuning.uncounted) - inner)
+    density = np.exp(-0.5 * bound**2) / np.sqrt(2.0 * np.pi)
+    return float(2.0 * inner - 1.0 - 2.0 * bound * density + tails)
 
 
 def _median_of_noise(ratio: float) -> float:

@@ -19,6 +19,7 @@ from outweigh.fit.law import Law, TypicalLaw, masses_at
 from outweigh.fit.noise import Noise, spread_places
 from outweigh.fit.posterior import groups_apart
 from outweigh.fit.radial import radial_law
+from outweigh.fit.tuning import TUNING
 from outweigh.optimise.capped_simplex import CappedSimplex
 from outweigh.protocols import Array, Indices
 from outweigh.samples.dense import DenseSamples
@@ -140,7 +141,7 @@ def to_one_side(rows: Array, chance: Array) -> bool:
     """
     share = chance / max(float(chance.sum()), _LEAST)
     away = share @ rows
-    return bool(away @ away > 2.0 * (share**2 @ np.square(rows).sum(axis=1)))
+    return bool(away @ away > TUNING.excess * (share**2 @ np.square(rows).sum(axis=1)))
 
 
 def may_be_widened(squared: Array, weight: Array, n_features: int) -> bool:
@@ -156,7 +157,7 @@ def may_be_widened(squared: Array, weight: Array, n_features: int) -> bool:
     # Of the nearer half never: there are no more rows than all.
     far = squared > law.beyond(0.5)
     order = np.argsort(-squared[far])
-    excess = np.cumsum(weight[far][order]) - 2.0 * n * law.exceeded(squared[far][order])
+    excess = np.cumsum(weight[far][order]) - TUNING.excess * n * law.exceeded(squared[far][order])
     return bool(excess.max(initial=0.0) > _PRICE * np.log(n))
 
 
@@ -191,7 +192,7 @@ def widened_beyond(
     clean = _convolved(np.square(rows) / step, row_weight / row_weight.sum(), counts)
     clean /= clean.sum()
     # A law with so much of it at one distance has no density that this grid shows, nor widens.
-    if (clean[1:] + clean[:-1]).max() > 0.25:
+    if (clean[1:] + clean[:-1]).max() > TUNING.at_one:
         return None
     mean = float(clean @ x)
 

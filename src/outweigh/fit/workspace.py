@@ -32,8 +32,6 @@ _PAIRS = 32
 # Rows projected on more directions than this take too much memory, and restricting saves too
 # little.
 _MOST_DIRECTIONS = 96
-# A direction that lies in a span but for this length adds nothing but rounding.
-_ROUNDING_LENGTH = 0.03
 # Sparse components are sought among the columns of most energy when there are more than these.
 _SCREEN_ABOVE, _SCREENED = 3000, 1500
 _ENERGY_ROWS = 2000
@@ -268,7 +266,7 @@ class Basis:
                 self._basis = None
             else:
                 outside, lengths = _outside(self._basis, found[0])
-                new = outside[:, lengths > _ROUNDING_LENGTH]
+                new = outside[:, lengths > self._problem.tuning.new_length]
                 self._basis = np.hstack([self._basis, new])
                 new = self._basis[:, self._projected.shape[1] :]
                 self._projected = np.hstack([self._projected, self._objective.samples.project(new)])
