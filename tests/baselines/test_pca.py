@@ -18,8 +18,8 @@ from outweigh.baselines import (
     SphericalPCA,
     TylerPCA,
 )
+from outweigh.baselines.filters import _gaussian_product_covariance, _largest_pairs
 from outweigh.baselines.pca import leading_directions
-from outweigh.baselines.pca_filters import _gaussian_product_covariance, _largest_pairs
 
 EVERY = pytest.mark.parametrize(
     "baseline",

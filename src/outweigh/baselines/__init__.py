@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from outweigh.baselines.base import ComponentsBaseline, MeanBaseline
-from outweigh.baselines.filters import FilterMean, FilterSparseMean
+from outweigh.baselines.filters import FilterMean, FilterPCA, FilterSparseMean, FilterSparsePCA
 from outweigh.baselines.means import (
     CoordinatewiseMedian,
     EmpiricalMean,
@@ -28,7 +28,6 @@ from outweigh.baselines.pca import (
     SphericalPCA,
     TylerPCA,
 )
-from outweigh.baselines.pca_filters import FilterPCA, FilterSparsePCA
 from outweigh.baselines.pruning import AgnosticMean, MinCovDetMean, NaivePruning, RansacMean
 from outweigh.baselines.weights import (
     GradientDescentMean,

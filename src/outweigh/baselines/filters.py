@@ -1,6 +1,9 @@
-"""Iterative filters for means: drop what the leading direction or form shows to be too far."""
+"""Iterative filters: drop what the leading direction or form shows to be too far, in rounds."""
 
 from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 
 import numpy as np
 import scipy.linalg
@@ -10,10 +13,13 @@ import scipy.special
 from scipy.stats import false_discovery_control
 
 from outweigh.adversaries.sample import BoolArray
-from outweigh.baselines.base import CentredMean, Found
+from outweigh.baselines.base import CentredMean, ComponentsBaseline, Found
 from outweigh.baselines.pruning import naive_prune
-from outweigh.norms.entrywise import top_k_indices
+from outweigh.norms.entrywise import hard_threshold, top_k_indices
 from outweigh.protocols import Array, Indices
+
+# The quartiles of a Gaussian are this many standard deviations apart.
+_QUARTILE_RANGE = 1.3489795003921634
 
 
 class FilterSparseMean(CentredMean, name="filter_sparse"):
@@ -77,25 +83,21 @@ class FilterSparseMean(CentredMean, name="filter_sparse"):
     def _find(self, Z: Array, n_nonzero: int) -> Found:
         eps, k = self.contamination, n_nonzero
         rows = SurvivingRows(Z, naive_prune(Z, self.failure_probability))
-        n_iter = 0
-        while eps > 0.0 and len(rows) > 1:
-            n_iter += 1
+
+        def tails() -> Iterator[Array]:
             covariance = rows.covariance()
             features, excess = _largest_excess(covariance, k)
             if scipy.sparse.linalg.norm(excess) < eps * np.log(1.0 / eps):
-                break
+                return
             value, direction = top_eigenpair(covariance[np.ix_(features, features)])
             if value > 1.0 + eps * np.sqrt(np.log(1.0 / eps)):
                 distances = _distances_from_median(rows.columns(features) @ direction)
                 level = np.log(k * np.log(len(rows) * Z.shape[1] / self.failure_probability))
-                tail = _linear_tail(distances - 3.0 * np.sqrt(value * eps), eps, level)
-                if rows.drop(unlikely(tail, self.false_discovery_rate)):
-                    continue
-            if not self.quadratic:
-                break
-            tail = _quadratic_tail(np.abs(_form_values(rows, excess)), eps)
-            if not rows.drop(unlikely(tail, self.false_discovery_rate)):
-                break
+                yield _linear_tail(distances - 3.0 * np.sqrt(value * eps), eps, level)
+            if self.quadratic:
+                yield _quadratic_tail(np.abs(_form_values(rows, excess)), eps)
+
+        n_iter = rows.drop_unlikely(tails, self.false_discovery_rate) if eps > 0.0 else 0
         return Found(rows.mean, inliers=rows.mask(), n_iter=n_iter)
 
 
@@ -144,18 +146,195 @@ class FilterMean(CentredMean, name="filter"):
     def _find(self, Z: Array, n_nonzero: int) -> Found:
         eps, n_features = self.contamination, Z.shape[1]
         rows = SurvivingRows(Z, naive_prune(Z, self.failure_probability))
-        n_iter = 0
-        while eps > 0.0 and len(rows) > 1:
-            n_iter += 1
+
+        def tails() -> Iterator[Array]:
             value, direction = top_eigenpair(rows.covariance())
-            if value < 1.0 + eps * np.log(1.0 / eps):
-                break
-            distances = _distances_from_median((Z @ direction)[rows.indices])
-            level = np.log(n_features * np.log(n_features / (eps * self.failure_probability)))
-            tail = _dense_tail(distances, eps, level)
-            if not rows.drop(unlikely(tail, self.false_discovery_rate)):
-                break
+            if value >= 1.0 + eps * np.log(1.0 / eps):
+                distances = _distances_from_median((Z @ direction)[rows.indices])
+                level = np.log(n_features * np.log(n_features / (eps * self.failure_probability)))
+                yield _dense_tail(distances, eps, level)
+
+        n_iter = rows.drop_unlikely(tails, self.false_discovery_rate) if eps > 0.0 else 0
         return Found(rows.mean, inliers=rows.mask(), n_iter=n_iter)
+
+
+class FilterSparsePCA(ComponentsBaseline, name="filter_sparse"):
+    """The iterative filter for one sparse component, "RSPCA".
+
+    A row x is seen through the k^2 products x_i x_j whose averages over the rows exceed those of
+    the identity most. For Gaussian rows of covariance I + spike v v' the covariance of these
+    products is known. While the observed covariance exceeds it by more than a threshold along
+    some direction, rows far from the median along that direction are dropped. The component is
+    the top eigenvector of the averages left. Two rounds, each from all rows: the first takes v as
+    unknown and tolerates 10, the second uses the v found and tolerates
+    2 (sqrt(10 eps) + eps ln(1/eps)).
+
+    Assumptions: Gaussian rows, noise of unit variance, one spike; the contamination known. Cost:
+    O(n d^2) a round and O(n k^4 + k^6) an iteration.
+
+    Parameters
+    ----------
+    n_nonzero : int or None, default=None
+        The k above and the number of largest entries kept; None stands for all features, and is
+        meant for few of them.
+    {{contamination}}
+        With 0 there is only the naive pruning.
+    spike : float, default=1.0
+        Variance along the component above that of the noise.
+    nonnegative : bool, default=False
+        Whether the entries of the component are known to be nonnegative; the products are then
+        chosen by signed value instead of magnitude.
+    assume_centered : bool, default=False
+        Whether the rows have mean zero; if not, the median of each feature is subtracted.
+    {{failure_probability}}
+    {{false_discovery_rate}}
+
+    Attributes
+    ----------
+    {{components_ ... mean_}}
+    {{inliers_}}
+    n_iter_ : int
+        Number of iterations in both rounds.
+
+    Notes
+    -----
+    The program that the authors published chooses by signed value always, which helps where the
+    truth happens to be positive, and compares with a covariance of the products that is not the
+    Gaussian one. With ``nonnegative=True`` the errors of this class are level with its errors.
+    The factor 2 is not in that program: against the Gaussian covariance, sampling noise alone
+    passes the tolerance without it at a thousand rows.
+
+    References
+    ----------
+    .. [1] I. Diakonikolas, S. Karmalkar, D. Kane, E. Price and A. Stewart, "Outlier-robust
+       high-dimensional sparse estimation via iterative filtering", NeurIPS 2019,
+       arXiv:1911.08085.
+
+    Examples
+    --------
+    >>> from outweigh.adversaries import spiked_mixture
+    >>> sample = spiked_mixture(3000, 30, 3, 0.1, random_state=0)
+    >>> found = FilterSparsePCA(n_nonzero=3).fit(sample.X)
+    >>> bool(abs(found.components_[0] @ sample.truth[0]) > 0.98)
+    True
+    """
+
+    n_nonzero: int | None = None
+    contamination: float = 0.1
+    spike: float = 1.0
+    nonnegative: bool = False
+    assume_centered: bool = False
+    failure_probability: float = 0.2
+    false_discovery_rate: float = 0.1
+
+    def _find(self, X: Array, n_nonzero: int) -> Found:
+        eps = self.contamination
+        centre = np.zeros(X.shape[1]) if self.assume_centered else np.median(X, axis=0)
+        Z = X - centre
+        pruned = naive_prune(Z, self.failure_probability)
+        tolerances = [np.inf]
+        if eps > 0.0:
+            tolerances = [10.0, 2.0 * (np.sqrt(10.0 * eps) + eps * np.log(1.0 / eps))]
+        component, n_iter = np.zeros(X.shape[1]), 0
+        for tolerance in tolerances:
+            guess = np.eye(X.shape[1]) + self.spike * np.outer(component, component)
+            rows = SurvivingRows(Z, pruned)
+            tails = partial(self._tails, rows, n_nonzero, guess, tolerance)
+            n_iter += rows.drop_unlikely(tails, self.false_discovery_rate)
+            excess, *pairs = self._largest(rows, n_nonzero)
+            restricted = np.zeros_like(excess)
+            for places in (tuple(pairs), tuple(pairs[::-1])):
+                restricted[places] = excess[places]
+            component = top_eigenpair(restricted)[1]
+        component = hard_threshold(component, n_nonzero)
+        return Found(component[None, :], centre, inliers=rows.mask(), n_iter=n_iter)
+
+    def _largest(self, rows: SurvivingRows, k: int) -> tuple[Array, Indices, Indices]:
+        """Return the excess of the second moments over I, and where it is largest."""
+        excess = rows.second_moment() - np.eye(rows.mean.size)
+        return excess, *_largest_pairs(np.maximum(excess, 0.0) if self.nonnegative else excess, k)
+
+    def _tails(
+        self, rows: SurvivingRows, k: int, guess: Array, tolerance: float
+    ) -> Iterator[Array]:
+        """Yield a bound for each row, unless the largest products vary as those of Gaussian rows.
+
+        ``guess`` is the covariance that these Gaussian rows would have.
+        """
+        _, first, second = self._largest(rows, k)
+        # An off-diagonal pair stands for its two entries: weight sqrt(2).
+        weight = np.where(first == second, 1.0, np.sqrt(2.0))
+        products = rows.columns(first) * rows.columns(second) * weight
+        observed = np.atleast_2d(np.cov(products, rowvar=False))
+        expected = _gaussian_product_covariance(guess, first, second) * np.outer(weight, weight)
+        value, direction = top_eigenpair(observed - expected)
+        if value >= tolerance:
+            far = np.maximum(_distances_from_median(products @ direction), 1.0 + 1e-9)
+            yield 10.0 * self.contamination / (far * np.log(far)) ** 2
+
+
+class FilterPCA(ComponentsBaseline, name="filter"):
+    """The dense filter for one component: drop rows far along the top eigenvector.
+
+    Rows that are further from the median along the top eigenvector of the covariance than a
+    Gaussian of the same quartiles would be, at a false discovery rate, are dropped, until none is.
+
+    Assumptions: Gaussian rows; noise of unit variance for the naive pruning only. Cost: O(n d^2)
+    once and O(d^2 + n d) an iteration, plus the outer products of the rows dropped.
+
+    Parameters
+    ----------
+    n_nonzero : int or None, default=None
+        Number of largest entries of the eigenvector to keep; None keeps all.
+    assume_centered : bool, default=False
+        Whether the rows have mean zero; if not, the median of each feature is subtracted.
+    {{failure_probability}}
+    {{false_discovery_rate}}
+
+    Attributes
+    ----------
+    {{components_ ... mean_}}
+    {{inliers_}}
+    n_iter_ : int
+
+    References
+    ----------
+    .. [1] I. Diakonikolas, S. Karmalkar, D. Kane, E. Price and A. Stewart, "Outlier-robust
+       high-dimensional sparse estimation via iterative filtering", NeurIPS 2019,
+       arXiv:1911.08085: the dense rival of their experiments.
+
+    Examples
+    --------
+    >>> from outweigh.adversaries import dense_spike
+    >>> sample = dense_spike(2000, 20, 20, 0.1, random_state=0, spike=3.0)
+    >>> found = FilterPCA().fit(sample.X)
+    >>> bool(abs(found.components_[0] @ sample.truth[0]) > 0.98)
+    True
+    """
+
+    n_nonzero: int | None = None
+    assume_centered: bool = False
+    failure_probability: float = 0.2
+    false_discovery_rate: float = 0.1
+
+    def _find(self, X: Array, n_nonzero: int) -> Found:
+        centre = np.zeros(X.shape[1]) if self.assume_centered else np.median(X, axis=0)
+        Z = X - centre
+        rows = SurvivingRows(Z, naive_prune(Z, self.failure_probability))
+
+        def direction() -> Array:
+            return top_eigenpair(rows.covariance())[1] if len(rows) > 1 else rows.rows()[0]
+
+        def tails() -> Iterator[Array]:
+            projections = (Z @ direction())[rows.indices]
+            low, middle, high = np.quantile(projections, (0.25, 0.5, 0.75))
+            deviation = (high - low) / _QUARTILE_RANGE
+            if deviation > 0.0:
+                yield scipy.special.erfc(np.abs(projections - middle) / (np.sqrt(2.0) * deviation))
+
+        n_iter = rows.drop_unlikely(tails, self.false_discovery_rate)
+        component = hard_threshold(direction(), n_nonzero)
+        return Found(component[None, :], centre, inliers=rows.mask(), n_iter=n_iter)
 
 
 def _largest_excess(covariance: Array, k: int) -> tuple[Indices, scipy.sparse.csr_array]:
@@ -202,6 +381,21 @@ def _quadratic_tail(t: Array, eps: float) -> Array:
     far = np.maximum(t, 1.0 + 1e-9)
     tail = 2.0 * np.exp(-(far + 1.0 - np.sqrt(1.0 + 2.0 * far)) / 2.0)
     return np.asarray(tail + eps**2 / (2.0 * far * np.log(far) ** 2))
+
+
+def _largest_pairs(excess: Array, k: int) -> tuple[Indices, Indices]:
+    """Return, as pairs i <= j, where the k^2 entries of largest magnitude of a matrix are."""
+    chosen = np.zeros(excess.shape, dtype=np.bool_)
+    chosen.flat[top_k_indices(excess.ravel(), k * k)] = True
+    first, second = np.nonzero(np.triu(chosen | chosen.T))
+    return first, second
+
+
+def _gaussian_product_covariance(covariance: Array, first: Indices, second: Indices) -> Array:
+    """Cov(x_a x_b, x_c x_d) = C_ac C_bd + C_ad C_bc for Gaussian x, by Isserlis' theorem."""
+    straight = covariance[np.ix_(first, first)] * covariance[np.ix_(second, second)]
+    crossed = covariance[np.ix_(first, second)] * covariance[np.ix_(second, first)]
+    return np.asarray(straight + crossed, dtype=np.float64)
 
 
 class SurvivingRows:
@@ -273,6 +467,23 @@ class SurvivingRows:
             self._sum = self._sum - gone.sum(axis=0)
             self._second = self._second - gone.T @ gone
         return n_dropped
+
+    def drop_unlikely(self, tails: Callable[[], Iterable[Array]], rate: float) -> int:
+        """Drop rows in rounds, until a round drops none; return the number of rounds.
+
+        Parameters
+        ----------
+        tails : callable
+            Of the rows alive: bounds as `unlikely` takes them, none where nothing is amiss. The
+            first by which any row is unlikely decides a round.
+        rate : float
+            The false discovery rate.
+        """
+        n_rounds, dropped = 0, True
+        while dropped and len(self) > 1:
+            n_rounds += 1
+            dropped = any(self.drop(unlikely(tail, rate)) for tail in tails())
+        return n_rounds
 
     def _moments(self) -> tuple[Array, Array]:
         alive = self._Z[self.indices]
