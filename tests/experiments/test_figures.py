@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from outweigh.experiments.algorithms import ALGORITHMS
-from outweigh.experiments.figures import demonstration, panel
+from outweigh.experiments.figures import panel
 from outweigh.experiments.spec import GUIDES, Experiment
 from outweigh.experiments.summary import Summary, summarise
 from outweigh.libraries import MissingLibrary
@@ -103,13 +103,6 @@ def test_an_option_of_the_adversary_can_be_the_axis(small: Experiment, tmp_path:
     )
     store = store_of(tmp_path / "r", experiment, lambda run: {"error": 1.0})
     assert panel(summarise(experiment, store))["png"]
-
-
-def test_the_demonstration_is_two_columns_wide() -> None:
-    errors = {"oracle": 1.0, "outweigh_auto": 1.0}
-    weights = np.array([0.0, 0.5, 0.5])
-    png = demonstration(errors, weights, np.array([False, True, True]), "title")
-    assert pixels(png)[0] == 2100
 
 
 def test_without_matplotlib_the_message_says_what_to_install(

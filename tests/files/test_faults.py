@@ -51,7 +51,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     # What is drawn, and how long it took, is not what is looked at here.
     monkeypatch.setattr(experiments_command, "panel", lambda _: {"png": b"PNG", "svg": b"SVG"})
-    monkeypatch.setattr(demo_command, "demonstration", lambda *_: b"PNG")
+    monkeypatch.setattr(demo_command, "image", lambda _: b"PNG")
     monkeypatch.setattr(demo_command, "NAMES", ("oracle", demo_command.OURS))
     return tmp_path
 

@@ -18,9 +18,10 @@ from threadpoolctl import threadpool_limits
 
 from outweigh.adversaries import Sample, make
 from outweigh.cli.arguments import OK
+from outweigh.displays import WeightsDisplay
+from outweigh.displays.canvas import image, new_figure
 from outweigh.estimators.mean import RobustMean
 from outweigh.experiments.algorithms import ALGORITHMS
-from outweigh.experiments.figures import demonstration
 from outweigh.experiments.runs import outcome, timed_fit
 from outweigh.experiments.spec import Record
 from outweigh.files.writing import write_file
@@ -90,7 +91,7 @@ def demo(arguments: argparse.Namespace) -> int:
     _print_table(records, sample)
     ours = estimators[OURS]
     print(f"\nWhat outweigh says of its own answer:\n{indent(str(ours.certificate_), '  ')}\n")
-    _save_figure(records, ours, sample)
+    _save_figure(ours, sample)
     _real_table(arguments.seed)
     print(_NEXT)
     return OK
@@ -112,15 +113,15 @@ def _print_table(records: Mapping[str, Record], sample: Sample) -> None:
     )
 
 
-def _save_figure(records: Mapping[str, Record], ours: Any, sample: Sample) -> None:
-    title = f"A tenth of {N_SAMPLES} rows are noise around zero: who still finds the mean?"
+def _save_figure(ours: Any, sample: Sample) -> None:
+    """Draw what each row counts."""
     try:
-        errors = {name: record["error"] for name, record in records.items()}
-        image = demonstration(errors, ours.weights_, sample.inliers, title)
+        ax = new_figure(7.0, 3.0)
+        WeightsDisplay.from_estimator(ours, sample.X, ax)
+        ax.set_title(f"{sample.n_outliers} of {N_SAMPLES} rows are noise around zero", loc="left")
+        print(f"Figure: {write_file(FIGURE, image(ax.figure))}\n")
     except MissingLibrary as error:
         print(f"outweigh: no figure: {error}\n", file=sys.stderr)
-        return
-    print(f"Figure: {write_file(FIGURE, image)}\n")
 
 
 def _real_table(seed: int) -> None:

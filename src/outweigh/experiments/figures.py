@@ -6,14 +6,12 @@ bands run between the quartiles.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from outweigh.displays.canvas import NEEDED_BY, image, styled
-from outweigh.experiments.algorithms import ALGORITHMS, BLACK, VERMILLION, YELLOW, Algorithm
+from outweigh.experiments.algorithms import ALGORITHMS, BLACK, YELLOW, Algorithm
 from outweigh.experiments.runs import ERRORS
 from outweigh.experiments.spec import GUIDES
 from outweigh.experiments.summary import Summary
@@ -79,23 +77,6 @@ def panel(summary: Summary) -> dict[str, bytes]:
         if axes.get_legend_handles_labels()[0]:
             figure.legend(loc="outside lower center", ncols=2, columnspacing=1.4, handlelength=2.4)
         return {kind: image(figure, kind, _PRINT) for kind in ("png", "svg")}
-
-
-def demonstration(
-    errors: Mapping[str, float],
-    weights: npt.NDArray[np.float64],
-    inliers: npt.NDArray[np.bool_],
-    title: str,
-) -> bytes:
-    """Draw the error of each algorithm, by name, beside the weights that ours gave; PNG."""
-    figures = library("matplotlib.figure", NEEDED_BY)
-    with styled(**_SMALL):
-        figure = figures.Figure(figsize=(2 * COLUMN, 2.9), layout="constrained")
-        left, right = figure.subplots(1, 2, width_ratios=(1.25, 1.0))
-        figure.suptitle(title, fontsize=9.0, x=0.01, ha="left")
-        _draw_errors(left, errors)
-        _draw_weights(right, weights, inliers)
-        return image(figure, "png", _PRINT)
 
 
 def _draw_curve(axes: Any, summary: Summary, algorithm: Algorithm) -> None:
@@ -168,33 +149,3 @@ def _setting(summary: Summary) -> str:
     if done:
         parts.append(f"{done[0]} trials" if len(done) == 1 else f"{done[0]} to {done[-1]} trials")
     return ", ".join(parts)
-
-
-def _draw_errors(axes: Any, errors: Mapping[str, float]) -> None:
-    ordered = [ALGORITHMS[name] for name in sorted(errors, key=errors.__getitem__, reverse=True)]
-    widths, colours = [errors[a.name] for a in ordered], [a.colour for a in ordered]
-    bars = axes.barh([a.label for a in ordered], widths, height=0.45, color=colours)
-    axes.bar_label(bars, fmt="%.3f", padding=4)
-    for label, algorithm in zip(axes.get_yticklabels(), ordered, strict=True):
-        label.set_fontweight("bold" if algorithm.ours else "normal")
-    axes.tick_params(axis="y", length=0)
-    axes.spines["left"].set_visible(False)
-    axes.set_xlim(0, 1.2 * max(errors.values()))
-    axes.set_xlabel("Error of the estimated mean (smaller is better)")
-
-
-def _draw_weights(
-    axes: Any, weights: npt.NDArray[np.float64], inliers: npt.NDArray[np.bool_]
-) -> None:
-    relative = weights * weights.size
-    edges = np.linspace(0.0, max(1.25, float(relative.max())), 26)
-    rows = ((inliers, BLACK, 0.25, "genuine"), (~inliers, VERMILLION, 0.55, "outliers"))
-    for mask, colour, alpha, name in rows:
-        label = f"{name} ({np.count_nonzero(mask)} rows)"
-        style = {"histtype": "stepfilled", "alpha": alpha, "color": colour, "label": label}
-        axes.hist(relative[mask], bins=edges, **style)
-    axes.set_yscale("log")
-    axes.set_yticks([1, 10, 100, 1000], ["1", "10", "100", "1000"])
-    axes.set_xlabel("Weight given to a row (1 = average)")
-    axes.set_ylabel("Rows")
-    axes.legend(loc="upper center")
