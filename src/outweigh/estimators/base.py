@@ -33,7 +33,7 @@ from outweigh.estimators.input import (
     subsample_of,
     trusted,
 )
-from outweigh.estimators.parameters import COMMON, Parameters
+from outweigh.estimators.parameters import MAY_BE, Parameters
 from outweigh.fit.certificate import Certificate
 from outweigh.fit.distances import DistanceScore
 from outweigh.fit.noise import known_covariance
@@ -109,7 +109,7 @@ class RobustEstimator(Parameters, JudgesRows, BaseEstimator):
     feature_names_in_ : ndarray of shape (n_features,)
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = COMMON
+    _parameter_constraints: ClassVar[dict[str, Any]] = MAY_BE
 
     _tuning: ClassVar[Tuning] = TUNING
 

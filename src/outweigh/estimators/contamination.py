@@ -12,8 +12,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import check_is_fitted
 
+from outweigh.constraints import POSITIVE, SHARE, HasMethods
 from outweigh.estimators.base import JudgesRows, RobustEstimator
-from outweigh.estimators.parameters import SEARCH
 from outweigh.protocols import Array
 
 
@@ -62,7 +62,11 @@ class ContaminationSearch(JudgesRows, MetaEstimatorMixin, BaseEstimator):
     True
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = SEARCH
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "estimator": [HasMethods(["fit", "set_params"])],
+        "upper": SHARE[:1],
+        "tol": [POSITIVE],
+    }
 
     def __init__(
         self, estimator: RobustEstimator, *, upper: float = 0.4, tol: float = 0.01

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from outweigh.estimators.base import RobustEstimator, clipped
 from outweigh.estimators.input import each_block, each_row
-from outweigh.estimators.parameters import SPARSE_MEAN, documented
+from outweigh.estimators.parameters import documented
 from outweigh.fit.readers import count_entries
 from outweigh.fit.result import Fit
 from outweigh.fit.score import EllipticalScore, RowScore
@@ -303,8 +302,6 @@ class RobustSparseMean(MeanEstimator):
     """
 
     n_nonzero: int | str = "auto"
-
-    _parameter_constraints: ClassVar[dict[str, Any]] = SPARSE_MEAN
 
     support_: Indices = field(init=False)
     n_nonzero_: int = field(init=False)

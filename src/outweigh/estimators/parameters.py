@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from outweigh.constraints import AUTO, COUNT, POSITIVE, SHARE, HasMethods, Number, StrOptions
+from outweigh.constraints import AUTO, COUNT, SHARE, HasMethods, Number, StrOptions
 from outweigh.optimise.steps import SOLVERS
 
 Class = TypeVar("Class", bound=type)
@@ -79,7 +79,8 @@ class ComponentsParameters(Parameters):
     assume_centered: bool = False
 
 
-COMMON: dict[str, Any] = {
+# A parameter means the same in every estimator that has it, but for what components add.
+MAY_BE: dict[str, Any] = {
     "contamination": [AUTO, *SHARE],
     "scale": [StrOptions({"auto", "mad"}), "array-like", None],
     "covariance": [AUTO, "array-like", HasMethods(["fit"]), None],
@@ -90,29 +91,18 @@ COMMON: dict[str, Any] = {
     "subsample": [Number(Integral, 10, None, closed="left"), None],
     "random_state": ["random_state"],
     "verbose": ["verbose"],
-}
-
-SPARSE_MEAN: dict[str, Any] = {**COMMON, "n_nonzero": [AUTO, COUNT]}
-
-PCA: dict[str, Any] = {
-    **COMMON,
-    "n_components": [COUNT, Number(Real, 0.0, 1.0, closed="neither"), AUTO, None],
+    "n_nonzero": [AUTO, COUNT],
+    "n_components": [COUNT, AUTO],
     "assume_centered": ["boolean"],
     "whiten": ["boolean"],
 }
 
-SPARSE_PCA: dict[str, Any] = {
-    **COMMON,
-    "n_components": [COUNT, AUTO],
-    "n_nonzero": [AUTO, COUNT, "array-like"],
-    "assume_centered": ["boolean"],
+PCA: dict[str, Any] = {
+    **MAY_BE,
+    "n_components": [COUNT, Number(Real, 0.0, 1.0, closed="neither"), AUTO, None],
 }
 
-SEARCH: dict[str, Any] = {
-    "estimator": [HasMethods(["fit", "set_params"])],
-    "upper": SHARE[:1],
-    "tol": [POSITIVE],
-}
+SPARSE_PCA: dict[str, Any] = {**MAY_BE, "n_nonzero": [AUTO, COUNT, "array-like"]}
 
 _PAPER = """\
 Cheng, Diakonikolas, Ge, Gupta, Kane, Soltanolkotabi, "Outlier-Robust Sparse Estimation via

@@ -188,23 +188,23 @@ def _in_columns(array: NDArray[Any]) -> Found:
 
 def _parquet(file: BinaryIO, limit: float, wanted: Wanted) -> Found:
     pandas = _pandas()
-    parquet = library("pyarrow.parquet", "reading Parquet files needs")
+    stored = library("pyarrow.parquet", "reading Parquet files needs").ParquetFile(file)
     columns = None
     if wanted.columns is not None:
-        known = parquet.read_schema(file).names
-        file.seek(0)
+        known = stored.schema_arrow.names
         every = replace(wanted, columns=[*wanted.columns, *wanted.exclude], exclude=())
         # The first may name the rows.
         named = {*wanted_columns(every, known), wanted.id_column, *ID_NAMES, *known[:1]}
         columns = [column for column in known if column in named]
     # What a value that is repeated takes is not in its sizes: some rows at a time, it is counted.
-    held = 0
-    for batch in parquet.ParquetFile(file).iter_batches(_ROWS_AT_A_TIME, columns=columns):
+    batches, held = [], 0
+    for batch in stored.iter_batches(_ROWS_AT_A_TIME, columns=columns, use_pandas_metadata=True):
+        batches.append(batch)
         held += batch.nbytes
         if held > limit:
             raise TooLarge(DECOMPRESSED)
-    file.seek(0)
-    frame = pandas.read_parquet(file, columns=columns)
+    schema = batches[0].schema if batches else stored.schema_arrow
+    frame = library("pyarrow", "").Table.from_batches(batches, schema).to_pandas()
     frame.columns = [str(column) for column in frame.columns]
     named_rows = not isinstance(frame.index, pandas.RangeIndex)
     return _in_memory(frame, [str(label) for label in frame.index] if named_rows else None)
