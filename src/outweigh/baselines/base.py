@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from numbers import Real
 from typing import Any, ClassVar, Self, dataclass_transform
 
@@ -221,6 +221,25 @@ class ComponentsBaseline(Baseline):
     def _named(self, estimate: Array, n_nonzero: int) -> dict[str, Any]:
         # Rows that a penalty made zero stay zero.
         return {"components": fix_signs(normalize(estimate))}
+
+
+class CentredComponents(ComponentsBaseline):
+    """A baseline for components that sees the rows less a centre.
+
+    Parameters
+    ----------
+    assume_centered : bool, default=False
+        Whether the centre of the rows is zero; if not, the median of each feature is subtracted.
+    """
+
+    assume_centered: bool = field(default=False, kw_only=True)
+
+    def _centre(self, X: Array) -> Array:
+        return np.median(X, axis=0)
+
+    def _found(self, X: Array, n_nonzero: int) -> Found:
+        centre = np.zeros(X.shape[1]) if self.assume_centered else self._centre(X)
+        return replace(super()._found(X - centre, n_nonzero), mean=centre)
 
 
 class SeveralComponents(ComponentsBaseline):

@@ -13,7 +13,7 @@ import scipy.special
 from scipy.stats import false_discovery_control
 
 from outweigh.adversaries.sample import BoolArray
-from outweigh.baselines.base import CentredMean, ComponentsBaseline, Found
+from outweigh.baselines.base import CentredComponents, CentredMean, Found
 from outweigh.baselines.pruning import naive_prune
 from outweigh.norms.entrywise import hard_threshold, top_k_indices
 from outweigh.protocols import Array, Indices
@@ -158,7 +158,7 @@ class FilterMean(CentredMean, name="filter"):
         return Found(rows.mean, inliers=rows.mask(), n_iter=n_iter)
 
 
-class FilterSparsePCA(ComponentsBaseline, name="filter_sparse"):
+class FilterSparsePCA(CentredComponents, name="filter_sparse"):
     """The iterative filter for one sparse component, "RSPCA".
 
     A row x is seen through the k^2 products x_i x_j whose averages over the rows exceed those of
@@ -184,8 +184,7 @@ class FilterSparsePCA(ComponentsBaseline, name="filter_sparse"):
     nonnegative : bool, default=False
         Whether the entries of the component are known to be nonnegative; the products are then
         chosen by signed value instead of magnitude.
-    assume_centered : bool, default=False
-        Whether the rows have mean zero; if not, the median of each feature is subtracted.
+    {{assume_centered}}
     {{failure_probability}}
     {{false_discovery_rate}}
 
@@ -223,21 +222,18 @@ class FilterSparsePCA(ComponentsBaseline, name="filter_sparse"):
     contamination: float = 0.1
     spike: float = 1.0
     nonnegative: bool = False
-    assume_centered: bool = False
     failure_probability: float = 0.2
     false_discovery_rate: float = 0.1
 
-    def _find(self, X: Array, n_nonzero: int) -> Found:
-        eps = self.contamination
-        centre = np.zeros(X.shape[1]) if self.assume_centered else np.median(X, axis=0)
-        Z = X - centre
+    def _find(self, Z: Array, n_nonzero: int) -> Found:
+        eps, n_features = self.contamination, Z.shape[1]
         pruned = naive_prune(Z, self.failure_probability)
         tolerances = [np.inf]
         if eps > 0.0:
             tolerances = [10.0, 2.0 * (np.sqrt(10.0 * eps) + eps * np.log(1.0 / eps))]
-        component, n_iter = np.zeros(X.shape[1]), 0
+        component, n_iter = np.zeros(n_features), 0
         for tolerance in tolerances:
-            guess = np.eye(X.shape[1]) + self.spike * np.outer(component, component)
+            guess = np.eye(n_features) + self.spike * np.outer(component, component)
             rows = SurvivingRows(Z, pruned)
             tails = partial(self._tails, rows, n_nonzero, guess, tolerance)
             n_iter += rows.drop_unlikely(tails, self.false_discovery_rate)
@@ -247,7 +243,7 @@ class FilterSparsePCA(ComponentsBaseline, name="filter_sparse"):
                 restricted[places] = excess[places]
             component = top_eigenpair(restricted)[1]
         component = hard_threshold(component, n_nonzero)
-        return Found(component[None, :], centre, inliers=rows.mask(), n_iter=n_iter)
+        return Found(component[None, :], inliers=rows.mask(), n_iter=n_iter)
 
     def _largest(self, rows: SurvivingRows, k: int) -> tuple[Array, Indices, Indices]:
         """Return the excess of the second moments over I, and where it is largest."""
@@ -273,7 +269,7 @@ class FilterSparsePCA(ComponentsBaseline, name="filter_sparse"):
             yield 10.0 * self.contamination / (far * np.log(far)) ** 2
 
 
-class FilterPCA(ComponentsBaseline, name="filter"):
+class FilterPCA(CentredComponents, name="filter"):
     """The dense filter for one component: drop rows far along the top eigenvector.
 
     Rows that are further from the median along the top eigenvector of the covariance than a
@@ -286,8 +282,7 @@ class FilterPCA(ComponentsBaseline, name="filter"):
     ----------
     n_nonzero : int or None, default=None
         Number of largest entries of the eigenvector to keep; None keeps all.
-    assume_centered : bool, default=False
-        Whether the rows have mean zero; if not, the median of each feature is subtracted.
+    {{assume_centered}}
     {{failure_probability}}
     {{false_discovery_rate}}
 
@@ -313,13 +308,10 @@ class FilterPCA(ComponentsBaseline, name="filter"):
     """
 
     n_nonzero: int | None = None
-    assume_centered: bool = False
     failure_probability: float = 0.2
     false_discovery_rate: float = 0.1
 
-    def _find(self, X: Array, n_nonzero: int) -> Found:
-        centre = np.zeros(X.shape[1]) if self.assume_centered else np.median(X, axis=0)
-        Z = X - centre
+    def _find(self, Z: Array, n_nonzero: int) -> Found:
         rows = SurvivingRows(Z, naive_prune(Z, self.failure_probability))
 
         def direction() -> Array:
@@ -334,7 +326,7 @@ class FilterPCA(ComponentsBaseline, name="filter"):
 
         n_iter = rows.drop_unlikely(tails, self.false_discovery_rate)
         component = hard_threshold(direction(), n_nonzero)
-        return Found(component[None, :], centre, inliers=rows.mask(), n_iter=n_iter)
+        return Found(component[None, :], inliers=rows.mask(), n_iter=n_iter)
 
 
 def _largest_excess(covariance: Array, k: int) -> tuple[Indices, scipy.sparse.csr_array]:

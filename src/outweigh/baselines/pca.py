@@ -7,7 +7,7 @@ import scipy.linalg
 from sklearn.decomposition import PCA, SparsePCA
 from sklearn.preprocessing import normalize
 
-from outweigh.baselines.base import Found, Oracle, SeveralComponents
+from outweigh.baselines.base import CentredComponents, Found, Oracle, SeveralComponents
 from outweigh.baselines.means import GeometricMedian
 from outweigh.fit.readers import best_sparse, projected_out, top_eigenvectors
 from outweigh.norms.entrywise import hard_threshold
@@ -17,7 +17,7 @@ from outweigh.protocols import Array
 _LEAST_SHRINKAGE = 1e-6
 
 
-class OraclePCA(Oracle, SeveralComponents, name="oracle"):
+class OraclePCA(Oracle, CentredComponents, SeveralComponents, name="oracle"):
     """The components of the genuine rows, for whoever knows which they are.
 
     With ``n_nonzero`` the components are sparse: truncated power iteration from several starts,
@@ -43,12 +43,11 @@ class OraclePCA(Oracle, SeveralComponents, name="oracle"):
     array([[1., 0.]])
     """
 
-    assume_centered: bool = False
+    def _centre(self, X: Array) -> Array:
+        return np.asarray(X.mean(axis=0))
 
-    def _find(self, X: Array, n_nonzero: int) -> Found:
-        centre = np.zeros(X.shape[1]) if self.assume_centered else X.mean(axis=0)
-        Z = X - centre
-        return Found(leading_directions(Z.T @ Z / len(Z), self.n_components, n_nonzero), centre)
+    def _find(self, Z: Array, n_nonzero: int) -> Found:
+        return Found(leading_directions(Z.T @ Z / len(Z), self.n_components, n_nonzero))
 
 
 class EmpiricalPCA(SeveralComponents, name="empirical"):
@@ -128,7 +127,20 @@ class EmpiricalSparsePCA(SeveralComponents, name="empirical_sparse"):
         return Found(rows, spca.mean_, n_iter=int(spca.n_iter_))
 
 
-class SphericalPCA(SeveralComponents, name="spherical"):
+class _AboutGeometricMedian(CentredComponents, SeveralComponents):
+    """A baseline for components about the geometric median.
+
+    Parameters
+    ----------
+    assume_centered : bool, default=False
+        Whether the centre of the rows is zero; if not, their geometric median is subtracted.
+    """
+
+    def _centre(self, X: Array) -> Array:
+        return GeometricMedian()._find(X, X.shape[1]).estimate
+
+
+class SphericalPCA(_AboutGeometricMedian, name="spherical"):
     """Spherical components: those of the rows projected to the unit sphere.
 
     The eigenvectors of the average of u u' with ``u = (x - m) / |x - m|``, m the geometric
@@ -140,8 +152,7 @@ class SphericalPCA(SeveralComponents, name="spherical"):
     Parameters
     ----------
     {{n_components ... n_nonzero}}
-    assume_centered : bool, default=False
-        Whether m is zero.
+    {{assume_centered}}
 
     Attributes
     ----------
@@ -160,14 +171,12 @@ class SphericalPCA(SeveralComponents, name="spherical"):
     array([[1., 0.]])
     """
 
-    assume_centered: bool = False
-
-    def _find(self, X: Array, n_nonzero: int) -> Found:
-        centre, U = _directions(X, self.assume_centered)
-        return Found(leading_directions(U.T @ U / len(X), self.n_components, n_nonzero), centre)
+    def _find(self, Z: Array, n_nonzero: int) -> Found:
+        U = normalize(Z)
+        return Found(leading_directions(U.T @ U / len(Z), self.n_components, n_nonzero))
 
 
-class TylerPCA(SeveralComponents, name="tyler"):
+class TylerPCA(_AboutGeometricMedian, name="tyler"):
     """The components of Tyler's shape matrix.
 
     The shape V, of trace d, solves ``V = (1 - r) d / n sum x x' / (x' V^-1 x) + r I`` with the rows
@@ -181,8 +190,7 @@ class TylerPCA(SeveralComponents, name="tyler"):
     Parameters
     ----------
     {{n_components ... n_nonzero}}
-    assume_centered : bool, default=False
-        Whether the centre is zero.
+    {{assume_centered}}
     max_iter : int, default=200
     tol : float, default=1e-8
         Stop when no entry of V changes by more.
@@ -212,14 +220,13 @@ class TylerPCA(SeveralComponents, name="tyler"):
     True
     """
 
-    assume_centered: bool = False
     max_iter: int = 200
     tol: float = 1e-8
 
-    def _find(self, X: Array, n_nonzero: int) -> Found:
-        centre, U = _directions(X, self.assume_centered)
-        U = U[U.any(axis=1)]
-        d, n_iter, V = X.shape[1], 0, np.eye(X.shape[1])
+    def _find(self, Z: Array, n_nonzero: int) -> Found:
+        # A row at the centre has no direction.
+        U = normalize(Z[Z.any(axis=1)])
+        d, n_iter, V = Z.shape[1], 0, np.eye(Z.shape[1])
         shrinkage = max(1.0 - len(U) / (2.0 * d), _LEAST_SHRINKAGE)
         for n_iter in range(1, self.max_iter + 1):  # noqa: B007
             lengths = np.einsum("ij,ji->i", U, scipy.linalg.solve(V, U.T, assume_a="pos"))
@@ -228,14 +235,7 @@ class TylerPCA(SeveralComponents, name="tyler"):
             V *= d / np.trace(V)
             if np.abs(V - last).max() <= self.tol:
                 break
-        return Found(leading_directions(V, self.n_components, n_nonzero), centre, n_iter=n_iter)
-
-
-def _directions(X: Array, assume_centered: bool) -> tuple[Array, Array]:
-    """Return the centre and the unit vectors from it to the rows; zero for a row that is there."""
-    d = X.shape[1]
-    centre = np.zeros(d) if assume_centered else GeometricMedian()._find(X, d).estimate
-    return centre, normalize(X - centre)
+        return Found(leading_directions(V, self.n_components, n_nonzero), n_iter=n_iter)
 
 
 def leading_directions(covariance: Array, n_components: int, n_nonzero: int) -> Array:
