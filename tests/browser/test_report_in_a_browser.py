@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from outweigh.experiments.figures import panel
-from outweigh.experiments.library import load_builtin
+from outweigh.experiments.spec import load_builtin
 from outweigh.experiments.summary import summarise
 from outweigh.report import build_report
 from tests.experiments.made_up import store_of

@@ -18,7 +18,7 @@ from outweigh.cli import demo as demo_command
 from outweigh.cli import experiments as experiments_command
 from outweigh.cli import main
 from outweigh.experiments.algorithms import ALGORITHMS
-from outweigh.experiments.library import builtin_names, parse
+from outweigh.experiments.spec import builtin_names, parse
 
 SMALL = """
 title = "A small one"

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from outweigh.experiments.library import parse
-from outweigh.experiments.spec import Experiment
+from outweigh.experiments.spec import Experiment, parse
 
 SMALL = """
 title = "A small one"

@@ -16,8 +16,8 @@ from pathlib import Path
 
 import outweigh.cli.experiments  # noqa: F401  (here, so that no child spends its short life on it)
 from outweigh.cli import main
-from outweigh.experiments.library import load
 from outweigh.experiments.runs import _warm_up
+from outweigh.experiments.spec import load
 
 
 def kill_again_and_again(file: str, out: str, kills: int, seed: int) -> int:

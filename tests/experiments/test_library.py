@@ -8,7 +8,7 @@ import pytest
 from outweigh.adversaries import ADVERSARIES
 from outweigh.experiments.algorithms import ALGORITHMS
 from outweigh.experiments.errors import ExperimentError
-from outweigh.experiments.library import builtin_names, load, load_builtin
+from outweigh.experiments.spec import builtin_names, load, load_builtin
 
 
 def test_the_panels_of_the_figures_are_there() -> None:

@@ -4,8 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from outweigh.experiments.library import builtin_names, load_builtin
-from outweigh.experiments.spec import Experiment
+from outweigh.experiments.spec import Experiment, builtin_names, load_builtin
 
 
 def test_every_point_algorithm_and_trial_is_run_once(small: Experiment) -> None:

@@ -14,11 +14,15 @@ from types import MappingProxyType
 from outweigh.baselines.base import ComponentsBaseline, MeanBaseline
 from outweigh.baselines.filters import FilterMean, FilterPCA, FilterSparseMean, FilterSparsePCA
 from outweigh.baselines.means import (
+    AgnosticMean,
     CoordinatewiseMedian,
     EmpiricalMean,
     GeometricMedian,
     IterativeTrimmedHardThresholding,
+    MinCovDetMean,
+    NaivePruning,
     OracleMean,
+    RansacMean,
     TrimmedMean,
 )
 from outweigh.baselines.pca import (
@@ -28,7 +32,6 @@ from outweigh.baselines.pca import (
     SphericalPCA,
     TylerPCA,
 )
-from outweigh.baselines.pruning import AgnosticMean, MinCovDetMean, NaivePruning, RansacMean
 from outweigh.baselines.weights import (
     GradientDescentMean,
     MultiplicativeWeightsMean,

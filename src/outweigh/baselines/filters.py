@@ -14,7 +14,7 @@ from scipy.stats import false_discovery_control
 
 from outweigh.adversaries.sample import BoolArray
 from outweigh.baselines.base import CentredComponents, CentredMean, Found
-from outweigh.baselines.pruning import naive_prune
+from outweigh.baselines.means import naive_prune
 from outweigh.norms.entrywise import hard_threshold, top_k_indices
 from outweigh.protocols import Array, Indices
 

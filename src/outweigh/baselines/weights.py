@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from outweigh.baselines.base import CentredMean, Found
-from outweigh.baselines.pruning import naive_prune
+from outweigh.baselines.means import naive_prune
 from outweigh.forms import Form
 from outweigh.libraries import library
 from outweigh.norms import KyFan

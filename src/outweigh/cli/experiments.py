@@ -20,9 +20,8 @@ from outweigh.cli.progress import progress_of_runs
 from outweigh.experiments.algorithms import ALGORITHMS
 from outweigh.experiments.errors import ExperimentError
 from outweigh.experiments.figures import panel
-from outweigh.experiments.library import builtin_names, load, load_builtin
 from outweigh.experiments.runs import do_runs, missing_runs
-from outweigh.experiments.spec import Experiment
+from outweigh.experiments.spec import Experiment, builtin_names, load, load_builtin
 from outweigh.experiments.store import Store
 from outweigh.experiments.summary import Cell, Summary, summarise
 from outweigh.files.writing import write_file

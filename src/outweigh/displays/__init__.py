@@ -1,14 +1,13 @@
 """Pictures of fitted estimators, in the shape of scikit-learn's displays."""
 
-from outweigh.displays.components import (
+from outweigh.displays.estimates import (
     BiplotDisplay,
     ComponentsDisplay,
+    LocationDisplay,
     OutlierMapDisplay,
     ScreeDisplay,
 )
-from outweigh.displays.location import LocationDisplay
-from outweigh.displays.rows import RowsDisplay, WeightsDisplay
-from outweigh.displays.trace import TraceDisplay
+from outweigh.displays.fits import RowsDisplay, TraceDisplay, WeightsDisplay
 
 __all__ = [
     "BiplotDisplay",

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
-from outweigh.displays.location import telling_entries
+from outweigh.displays.estimates import telling_entries
 from outweigh.estimators.base import RobustEstimator
 from outweigh.estimators.explanation import Explanation
 from outweigh.files.frames import named_frame
