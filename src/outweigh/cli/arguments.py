@@ -227,9 +227,11 @@ def _add(parser: Any, described: str, **kinds: Any) -> None:
     ----------
     parser : argparse.ArgumentParser or group
     described : str
-        As `_OPTION` finds them. Choices stand in braces; what nothing follows is true or false.
+        One or more options as `_OPTION` finds them: ``--flag VALUE  what it means``. Choices stand
+        in braces for VALUE; an option without VALUE is true where it is given.
     **kinds
-        Of some options how their text is read, or all that `add_argument` is told of them.
+        By option the function that reads its text, by default `_text`; or a dict of arguments of
+        ``add_argument``.
     """
     for flag, value, meaning in _OPTION.findall(described):
         kind = kinds.get(flag[2:].replace("-", "_"), _text)

@@ -197,7 +197,7 @@ class RobustEstimator(Parameters, JudgesRows, BaseEstimator):
         """Return what is asked of a fit, given the number of rows that count."""
 
     def _better_task(self, task: Task, found: Fit) -> Task:
-        """Return what is asked of a fit, given what the first one found."""
+        """Return what is asked of a second fit; `task` again where the first one suffices."""
         return task
 
     @abstractmethod
@@ -364,7 +364,7 @@ class RobustEstimator(Parameters, JudgesRows, BaseEstimator):
         return replace(self.certificate_, moreau=moreau)
 
     def _searched_for(self, samples: Samples) -> MomentObjective:
-        """Return the objective that the weights were searched for, on rows in their units."""
+        """Return the objective that the search lowered, on rows in units of their noise."""
         return MomentObjective(samples, self._norm, True)
 
     def report(self, X: ArrayLike, path: str | PathLike[str]) -> str:
@@ -467,16 +467,23 @@ class RobustEstimator(Parameters, JudgesRows, BaseEstimator):
     def _thresholds(
         self, scores: Array, weight: Array, sample_weight: Array
     ) -> tuple[float, float]:
-        """Return the scores below which rows are flagged, and from which new rows are trusted.
+        """Return the score below which rows are flagged, and that from which new rows are trusted.
 
-        Given are scores and sample weights of the rows that count, and the sample weights of all.
+        Flagged is the share `contamination`. Where it is "auto" that is the share of the rows whose
+        weight fell to half of its cap or less; where there is no such row, the share of the weight
+        that was removed.
 
-        Flagged is the share asked for; where that is to be found, the share of the rows that lost
-        half of their weight or more, or where none lost half of its own, the share removed.
+        New rows are trusted from the same score on, with two exceptions. Where less than half of a
+        given `contamination` was removed there are few outliers, and a cut at that share would
+        lose clean rows: only rows that score as those that lost half of their weight are not
+        trusted. And where no row lost half of its weight, all new rows are trusted.
 
-        Where the search took little of what it was allowed there are few outliers, and a cut at the
-        share allowed would lose clean rows: those are not trusted that lost half of their weight,
-        and all are where none did.
+        Parameters
+        ----------
+        scores, weight : ndarray of shape (m,)
+            Of the rows that count, in which equal rows may be one: scores and sample weights.
+        sample_weight : ndarray of shape (n,)
+            Of all rows of the fit.
         """
         caps = sample_weight / ((1.0 - self.contamination_bound_) * sample_weight.sum())
         lost = float(sample_weight[self.weights_ < 0.5 * caps].sum() / sample_weight.sum())
@@ -502,8 +509,9 @@ class RobustEstimator(Parameters, JudgesRows, BaseEstimator):
 def _offset(scores: Array, sample_weight: Array, share: float, limit: float) -> float:
     """Return the threshold below which `share` of the sample weight scores, to the nearest row.
 
-    Of all that part the same rows it is the limit, if that is one, and else the highest: outliers
-    of the fit may be anywhere, and a new row that scores less than any row kept is none of those.
+    Between the last row below it and the first one kept any threshold would do. It is `limit` if
+    that lies between them, else just below the first row kept: a new row that scores less than all
+    that were kept is like none of them.
     """
     order = np.argsort(scores, kind="stable")
     ranked = scores[order]

@@ -42,8 +42,9 @@ class Explanation:
         How far the row lies from the estimated centre in each of these features, in units of the
         feature's noise.
     foretold : ndarray of shape (m, top)
-        What the other features of the row foretell of each of these, in its units, without one that
-        alone is to blame; NaN where noise is uncorrelated, or nothing foretells it.
+        The value of each of these features that the other features of the row foretell, in the
+        units of X. A feature that alone is to blame for the row foretells nothing. NaN where the
+        noise is uncorrelated, or no feature foretells it.
     scores : ndarray of shape (m,)
         The score of each row.
     labels : ndarray of shape (m,)
@@ -196,10 +197,10 @@ def explain_rows(
 def _weightiest(
     score: RowScore | DistanceScore | EllipticalScore, rows: Array, top: int
 ) -> tuple[NDArray[Any], ...]:
-    """Return the weightiest features of some rows, and what is said of them.
+    """Return the features that count most against each of some rows, and numbers about them.
 
-    That is how much each counts against its row, how far out it is, what the others foretell of it
-    (NaN where nothing does), and what all features of the row add up to.
+    These are how much each counts, its deviation, what the other features foretell of it (NaN where
+    nothing does), and how much all features of the row together count against it.
     """
     counted, away = score.contributions(rows)
     foretold = np.full(away.shape, np.nan)

@@ -149,23 +149,19 @@ def do_runs(runs: Iterable[Run], store: Store, jobs: int = 1) -> Iterator[Record
     dict
         A record; see :func:`execute`.
     """
-    with contextlib.ExitStack() as stack:
-        records: Iterable[Record] = map(execute, runs)
-        if jobs > 1:
-            parallel = Parallel(n_jobs=jobs, return_as="generator_unordered", batch_size=1)
-            started = parallel(delayed(_execute_undisturbed)(run) for run in runs)
-            stack.callback(_leave, started)
-            records = started
+    records: Generator[Record] = (execute(run) for run in runs)
+    if jobs > 1:
+        parallel = Parallel(n_jobs=jobs, return_as="generator_unordered", batch_size=1)
+        records = parallel(delayed(_execute_undisturbed)(run) for run in runs)
+    try:
         for record in records:
             store.append(record)
             yield record
-
-
-def _leave(records: Generator[Record]) -> None:
-    """End what the workers still do, of which joblib warns: the reason is told elsewhere."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
-        records.close()
+    finally:
+        with warnings.catch_warnings():
+            # Of joblib, that runs are not done: whoever left them says why.
+            warnings.simplefilter("ignore", UserWarning)
+            records.close()
 
 
 def _execute_undisturbed(run: Run) -> Record:

@@ -319,7 +319,7 @@ def parse(text: str, name: str, file: str) -> Experiment:
     try:
         table = tomllib.loads(text)
         experiment = _experiment(table, name)
-        quick = _table(table, "quick", ("values", "trials", "algorithms"))
+        quick = _checked(table.get("quick", {}), "quick", ("values", "trials", "algorithms"))
         if "values" in quick:
             quick["grid"] = {experiment.parameter: quick.pop("values")}
         return replace(experiment, quick=_experiment({**table, **quick}, name))
@@ -330,17 +330,13 @@ def parse(text: str, name: str, file: str) -> Experiment:
 
 
 def _experiment(table: dict[str, Any], name: str) -> Experiment:
-    """Return what a file says, but for what --quick leaves of it."""
-    name = table.get("name", name)
-    table = {"name": name, "title": name, "fixed": {}, **table}
-    _check(
-        "",
-        table,
-        [key.name for key in fields(Experiment)],
-        needed=("adversary", "algorithms", "trials", "grid"),
-    )
+    """Return the full experiment that a file describes, checked."""
+    empty: dict[str, Any] = {"fixed": {}, "options": {}, "axes": {}}
+    table = {"name": name, "title": table.get("name", name), **empty, **table}
+    needed = ("adversary", "algorithms", "trials", "grid")
+    _checked(table, "", [key.name for key in fields(Experiment)], needed)
     own = options_of(_known("adversary", table["adversary"], ADVERSARIES))
-    grid = _table(table, "grid", (*DIMENSIONS, *own))
+    grid = _checked(table["grid"], "grid", (*DIMENSIONS, *own))
     if len(grid) != 1:
         raise ValueError(f"grid: must change one parameter, got {', '.join(grid) or 'none'}")
     [(parameter, values)] = grid.items()
@@ -348,14 +344,16 @@ def _experiment(table: dict[str, Any], name: str) -> Experiment:
     if not all(_FINITE.is_satisfied_by(value) for value in values):
         raise ValueError(f"grid.{parameter}: must be a list of finite numbers, got {values!r}")
     # Without n_nonzero the problem is dense; all else is needed, and what changes is not fixed.
-    needed = [d for d in DIMENSIONS if d not in ("n_nonzero", parameter)]
-    _table(table, "fixed", [d for d in DIMENSIONS if d != parameter], needed)
-    options = _table(table, "options", [option for option in own if option != parameter])
-    if options.get("n_components", 1) != 1:
+    free = [d for d in DIMENSIONS if d != parameter]
+    _checked(table["fixed"], "fixed", free, [d for d in free if d != "n_nonzero"])
+    _checked(table["options"], "options", [option for option in own if option != parameter])
+    if table["options"].get("n_components", 1) != 1:
         raise ValueError("options.n_components: algorithms are compared on one component")
-    _table(table, "axes", ("log_x", "label", "guide"))
-    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}", name):
-        raise ValueError(f"name: must be letters, digits, '-', '_' and '.' only, got {name!r}")
+    _checked(table["axes"], "axes", ("log_x", "label", "guide"))
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}", table["name"]):
+        raise ValueError(
+            f"name: must be letters, digits, '-', '_' and '.' only, got {table['name']!r}"
+        )
     _check_list("algorithms", table["algorithms"])
     experiment = Experiment(**{key: table[key] for key in table if key != "quick"})
     suited = [a.name for a in ALGORITHMS.values() if a.task == experiment.task]
@@ -376,26 +374,20 @@ def _experiment(table: dict[str, Any], name: str) -> Experiment:
     return experiment
 
 
-def _table(
-    table: dict[str, Any], key: str, allowed: Iterable[str], needed: Iterable[str] = ()
+def _checked(
+    values: dict[str, Any], where: str, allowed: Iterable[str], needed: Iterable[str] = ()
 ) -> dict[str, Any]:
-    """Return a table of a file with all that is needed and nothing that is not allowed."""
-    values: dict[str, Any] = dict(table.get(key, {}))
-    _check(f"{key}.", values, allowed, needed)
-    return values
-
-
-def _check(
-    prefix: str, values: dict[str, Any], allowed: Iterable[str], needed: Iterable[str]
-) -> None:
+    """Return a table of a file, or all of it, with what is needed and nothing that is unknown."""
+    prefix = f"{where}." if where else ""
     for key in values:
         if key not in allowed:
             raise ValueError(f"{prefix}{key}: {unknown('key', key, allowed)}")
     for key in needed:
         if key not in values:
             raise ValueError(f"{prefix}{key}: is missing")
-    if prefix != "grid.":
-        check(f"the table {prefix[:-1]}" if prefix else "the file", _MAY_BE, values)
+    if where != "grid":
+        check(f"the table {where}" if where else "the file", _MAY_BE, values)
+    return dict(values)
 
 
 def _check_list(key: str, values: Any) -> None:

@@ -155,7 +155,10 @@ def _decimal_commas(rows: Sequence[Sequence[str]], separator: str) -> bool:
 
 
 def _units(lines: list[tuple[int, list[str]]], decimal: str) -> tuple[int, list[str]] | None:
-    """Return the line of units and what they are: words, below which there are only numbers."""
+    """Return where the line of units is, if there is one, and the units.
+
+    It is the first below the header, and holds words in columns of numbers, none of them again.
+    """
     if len(lines) < 3:
         return None
     (line, first), (_, second) = lines[1:3]

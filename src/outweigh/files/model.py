@@ -71,7 +71,7 @@ _types: Callable[[Any], dict[str, Any]] = cache(get_type_hints)
 
 
 def _records(declared: Any) -> set[Any]:
-    """Return the dataclasses that a type is declared of, at any depth."""
+    """Return the dataclasses that values of a type may hold, at any depth."""
     own: set[Any] = {declared} if dataclasses.is_dataclass(declared) else set()
     inside = _types(declared).values() if own else get_args(declared)
     return own.union(*map(_records, inside))
@@ -347,7 +347,7 @@ def _decoded(value: Any, array: Callable[[int], NDArray[Any]]) -> Any:
 
 
 def _refuse_strange(array: NDArray[Any]) -> None:
-    """Refuse what is neither finite numbers nor text; the same when a file is written and read."""
+    """Refuse an array of other things than finite numbers or text, written or read."""
     kind = array.dtype.kind
     if kind not in "fiubU" or (kind == "f" and not np.isfinite(array).all()):
         raise ValueError(f"an array of {array.dtype} does not hold finite numbers or text alone")

@@ -25,7 +25,7 @@ ID_NAMES = frozenset({"", "id", "index", "row", "row_id", "rowid", "unnamed: 0"}
 """First columns of these names, in small letters, name the rows if their values differ."""
 
 
-# Sizes of numbers that stand for missing values, in many files.
+# Numbers that many people write for missing values, without their sign.
 _SENTINELS = frozenset({99.0, 999.0, 9999.0, 99999.0, 999999.0, 99.9, 999.9, 9999.9})
 
 
@@ -202,7 +202,8 @@ def table_from(found: Found, source: str, wanted: Wanted) -> Table:
 def _sentinels(values: Any, columns: list[str]) -> Iterator[str]:
     """Yield a sentence for each column in which a number seems to stand for a missing value.
 
-    It is one that people take for that, it is there twice, and no other is half as far from zero.
+    It seems so where the number farthest from zero is one such as -999, occurs twice at least, and
+    is more than twice as far out as any other.
     """
     if not isinstance(values, np.ndarray):
         return
@@ -231,7 +232,7 @@ def _names_in_first(found: Found, wanted: Wanted) -> list[str] | None:
     if not any(found.not_numeric(column) is None for column in found.columns[1:]):
         return None
     cells = [str(cell) for cell in found.cells(first)]
-    # A missing cell is a number here: nan. So are those with a comma or % that nobody explained.
+    # Numbers are no names: also those with a comma or %, and nan, which is a missing cell.
     words = named or not any(is_number(re.sub("[,%]", "", cell)) for cell in cells)
     return cells if words and len(set(cells)) == len(cells) else None
 

@@ -76,7 +76,7 @@ def check_target(path: str | Path) -> None:
 
 
 def _target(path: str | Path) -> tuple[Path, Path]:
-    """Return what is to be replaced, behind all links, and the folder above it that is there."""
+    """Return the file that a path leads to, and the lowest folder above it that exists."""
     target = Path(os.path.realpath(path))
     # Also true of a link that leads in a circle: it is a link still.
     if os.path.lexists(target) and not stat.S_ISREG(target.lstat().st_mode):

@@ -137,7 +137,8 @@ def _pictures(fitted: Fitted) -> list[tuple[str, bytes]]:
 def _off_a_correlation(fitted: Fitted) -> tuple[int, int] | None:
     """Return the column that counts most against rows, and the one most correlated with it.
 
-    A row may be off a correlation and ordinary in every column. None where noise is not correlated.
+    Such a pair shows rows that are ordinary in every column and not in how two columns go together.
+    None where rows were not judged by the shape of their cloud.
     """
     found, together = fitted.explanation, fitted.rank_correlations
     if fitted.certificate.noise != "elliptical" or together is None:

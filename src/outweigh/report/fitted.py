@@ -130,7 +130,10 @@ class Fitted:
 
     @cached_property
     def rank_correlations(self) -> Array | None:
-        """Of the trusted rows, in size, 0 on the diagonal; None for one column, or very many."""
+        """How strongly columns go together by rank, from 0 to 1, over the trusted rows.
+
+        A column with itself counts 0. None for one column, or very many.
+        """
         if not isinstance(self.X, np.ndarray) or not 2 <= self.X.shape[1] <= _COMPARED:
             return None
         with np.errstate(invalid="ignore", divide="ignore"):
@@ -200,7 +203,7 @@ class Fitted:
 
     @property
     def _columns(self) -> str:
-        """The two columns whose trusted rows are most correlated, named, or all."""
+        """The two columns that are most correlated over the trusted rows, in words."""
         between = self.rank_correlations
         if between is None:
             return "columns"
@@ -209,7 +212,7 @@ class Fitted:
 
     @property
     def _skewed(self) -> str:
-        """The columns, three at most, whose trusted rows are strictly positive and skewed."""
+        """Columns, three at most, that are positive and skewed over the trusted rows, in words."""
         if not isinstance(self.X, np.ndarray) or self.X.shape[1] > _COMPARED:
             return ""
         trusted = self.X[~self.distrusted]
