@@ -63,6 +63,8 @@ def array_in(buffer: io.BytesIO) -> NDArray[Any]:
     read = np.lib.format.read_array_header_1_0 if first else np.lib.format.read_array_header_2_0
     shape, by_columns, dtype = read(buffer)
     data = buffer.getbuffer()[buffer.tell() :]
-    if dtype.hasobject or data.nbytes != math.prod(shape) * dtype.itemsize:
+    if dtype.hasobject:
+        raise ValueError("holds Python objects and no numbers; objects are never read")
+    if data.nbytes != math.prod(shape) * dtype.itemsize:
         raise ValueError(f"holds {data.nbytes} bytes, which are not {dtype} of shape {shape}")
     return np.frombuffer(data, dtype).reshape(shape, order="F" if by_columns else "C")

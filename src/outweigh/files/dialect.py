@@ -201,5 +201,6 @@ def read_header(lines: Iterable[str], separator: str) -> list[str]:
         raise DataError("the first line holds numbers and no names; give each column a name")
     if len(first) > len(header):
         # Readers would take the first cell for the name of the row and shift the others.
-        raise DataError("the rows have more cells than the first line has names; name all columns")
+        what = "name all columns there, and put no line above them"
+        raise DataError(f"the rows have more cells than the first line has names; {what}")
     return header

@@ -230,8 +230,8 @@ def _text(file: BinaryIO, name: str, wanted: Wanted) -> Found:
         )
     except (pandas.errors.ParserError, csv.Error) as error:
         raise DataError(
-            f"cannot be read with {dialect.separator!r} between cells (--delimiter): "
-            f"{one_line(error)}"
+            f"cannot be read with {dialect.separator!r} between cells (--delimiter), the names of "
+            f"the columns in the first line: {one_line(error)}"
         ) from error
     frame.columns = header
     if frame.empty:
