@@ -237,10 +237,9 @@ class FilterSparsePCA(CentredComponents, name="filter_sparse"):
             rows = SurvivingRows(Z, pruned)
             tails = partial(self._tails, rows, n_nonzero, guess, tolerance)
             n_iter += rows.drop_unlikely(tails, self.false_discovery_rate)
-            excess, *pairs = self._largest(rows, n_nonzero)
+            excess, first, second = self._largest(rows, n_nonzero)
             restricted = np.zeros_like(excess)
-            for places in (tuple(pairs), tuple(pairs[::-1])):
-                restricted[places] = excess[places]
+            restricted[first, second] = restricted[second, first] = excess[first, second]
             component = top_eigenpair(restricted)[1]
         component = hard_threshold(component, n_nonzero)
         return Found(component[None, :], inliers=rows.mask(), n_iter=n_iter)

@@ -188,7 +188,9 @@ def _in_columns(array: NDArray[Any]) -> Found:
 
 def _parquet(file: BinaryIO, limit: float, wanted: Wanted) -> Found:
     pandas = _pandas()
-    stored = library("pyarrow.parquet", "reading Parquet files needs").ParquetFile(file)
+    needed = "pyarrow", "pyarrow.parquet"
+    arrow, parquet = (library(name, "reading Parquet files needs") for name in needed)
+    stored = parquet.ParquetFile(file)
     columns = None
     if wanted.columns is not None:
         known = stored.schema_arrow.names
@@ -204,7 +206,7 @@ def _parquet(file: BinaryIO, limit: float, wanted: Wanted) -> Found:
         if held > limit:
             raise TooLarge(DECOMPRESSED)
     schema = batches[0].schema if batches else stored.schema_arrow
-    frame = library("pyarrow", "").Table.from_batches(batches, schema).to_pandas()
+    frame = arrow.Table.from_batches(batches, schema).to_pandas()
     frame.columns = [str(column) for column in frame.columns]
     named_rows = not isinstance(frame.index, pandas.RangeIndex)
     return _in_memory(frame, [str(label) for label in frame.index] if named_rows else None)
