@@ -115,26 +115,29 @@ class Baseline(BaseEstimator):
         -------
         self
         """
-        samples, kept = self._check(X)
-        return self._publish(X, kept, self._found(samples, kept))
+        return self._publish(X, self._found(self._check(X)))
 
-    def _found(self, X: Array, n_nonzero: int) -> Found:
+    def _found(self, X: Array) -> Found:
         """Return what ``_find`` finds, or say that X is too small for so many components."""
         n_components, most = self.get_params().get("n_components", 1), min(X.shape)
         if n_components > most:
             raise ValueError(f"n_components={n_components} is more than min(X.shape)={most}")
-        return self._find(X, n_nonzero)
+        return self._find(X)
 
-    def _find(self, X: Array, n_nonzero: int) -> Found:
-        """Estimate from checked rows; at most ``n_nonzero`` entries of a mean are kept later."""
+    def _find(self, X: Array) -> Found:
+        """Estimate from checked rows; of the estimate the largest entries are kept later."""
         raise NotImplementedError
 
-    def _named(self, estimate: Array, n_nonzero: int) -> dict[str, Any]:
+    def _named(self, estimate: Array) -> dict[str, Any]:
         """Return the estimate as fitted attributes, without their closing underscores."""
         raise NotImplementedError
 
-    def _check(self, X: ArrayLike) -> tuple[Array, int]:
-        """Return the rows as finite float64 and how many entries to keep, or say what is wrong."""
+    def _kept(self, n_features: int) -> int:
+        """Return how many entries an estimate may have that are not zero."""
+        return n_features if self.n_nonzero is None else min(int(self.n_nonzero), n_features)
+
+    def _check(self, X: ArrayLike) -> Array:
+        """Return the rows as finite float64, or say what is wrong."""
         self._validate_params()
         samples: Array = check_array(
             X,
@@ -147,16 +150,14 @@ class Baseline(BaseEstimator):
         if largest > _LARGEST:
             raise ValueError(f"X has values as large as {largest:.3g}; divide it by a constant")
         n_features = samples.shape[1]
-        if self.n_nonzero is None:
-            return samples, n_features
-        if self.n_nonzero > n_features:
+        if self.n_nonzero is not None and self.n_nonzero > n_features:
             all_kept = f"n_nonzero={self.n_nonzero} is more than the {n_features} features of X"
             warnings.warn(f"{all_kept}; all are kept", stacklevel=3)
-        return samples, min(int(self.n_nonzero), n_features)
+        return samples
 
-    def _publish(self, X: ArrayLike, n_nonzero: int, found: Found) -> Self:
+    def _publish(self, X: ArrayLike, found: Found) -> Self:
         """Set the fitted attributes; whatever can fail comes before the first of them."""
-        fitted = self._named(found.estimate, n_nonzero)
+        fitted = self._named(found.estimate)
         for name in ("mean", "inliers", "weights", "n_iter"):
             fitted[name] = getattr(found, name)
         validate_data(self, X, skip_check_array=True)
@@ -184,17 +185,17 @@ class MeanBaseline(Baseline):
     n_nonzero: int | None = None
     named: ClassVar[dict[str, type[Any]]] = {}
 
-    def _named(self, estimate: Array, n_nonzero: int) -> dict[str, Any]:
-        support = top_k_indices(estimate, n_nonzero)
-        return {"location": hard_threshold(estimate, n_nonzero), "support": support}
+    def _named(self, estimate: Array) -> dict[str, Any]:
+        k = self._kept(estimate.size)
+        return {"location": hard_threshold(estimate, k), "support": top_k_indices(estimate, k)}
 
 
 class CentredMean(MeanBaseline):
     """A baseline for means that sees the rows less the median of each feature."""
 
-    def _found(self, X: Array, n_nonzero: int) -> Found:
+    def _found(self, X: Array) -> Found:
         origin = np.median(X, axis=0)
-        found = super()._found(X - origin, n_nonzero)
+        found = super()._found(X - origin)
         return replace(found, estimate=origin + found.estimate)
 
 
@@ -218,9 +219,11 @@ class ComponentsBaseline(Baseline):
     named: ClassVar[dict[str, type[Any]]] = {}
     _min_samples = 2  # one row has no variance
 
-    def _named(self, estimate: Array, n_nonzero: int) -> dict[str, Any]:
+    def _named(self, estimate: Array) -> dict[str, Any]:
+        k = self._kept(estimate.shape[1])
+        rows = np.stack([hard_threshold(row, k) for row in estimate])
         # Rows that a penalty made zero stay zero.
-        return {"components": fix_signs(normalize(estimate))}
+        return {"components": fix_signs(normalize(rows))}
 
 
 class CentredComponents(ComponentsBaseline):
@@ -237,9 +240,9 @@ class CentredComponents(ComponentsBaseline):
     def _centre(self, X: Array) -> Array:
         return np.median(X, axis=0)
 
-    def _found(self, X: Array, n_nonzero: int) -> Found:
+    def _found(self, X: Array) -> Found:
         centre = np.zeros(X.shape[1]) if self.assume_centered else self._centre(X)
-        return replace(super()._found(X - centre, n_nonzero), mean=centre)
+        return replace(super()._found(X - centre), mean=centre)
 
 
 class SeveralComponents(ComponentsBaseline):
@@ -270,7 +273,7 @@ class Oracle(Baseline):
         -------
         self
         """
-        samples, kept = self._check(X)
+        samples = self._check(X)
         mask = np.asarray(inliers)
         if mask.dtype != np.bool_ or mask.shape != (len(samples),):
             got = f"{mask.dtype} of shape {mask.shape}"
@@ -279,4 +282,4 @@ class Oracle(Baseline):
             )
         if not mask.any():
             raise ValueError("inliers must mark at least one row as True, got none")
-        return self._publish(X, kept, replace(self._found(samples[mask], kept), inliers=mask))
+        return self._publish(X, replace(self._found(samples[mask]), inliers=mask))

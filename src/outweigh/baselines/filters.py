@@ -15,7 +15,7 @@ from scipy.stats import false_discovery_control
 from outweigh.adversaries.sample import BoolArray
 from outweigh.baselines.base import CentredComponents, CentredMean, Found
 from outweigh.baselines.means import naive_prune
-from outweigh.norms.entrywise import hard_threshold, top_k_indices
+from outweigh.norms.entrywise import top_k_indices
 from outweigh.protocols import Array, Indices
 
 # The quartiles of a Gaussian are this many standard deviations apart.
@@ -80,8 +80,8 @@ class FilterSparseMean(CentredMean, name="filter_sparse"):
     failure_probability: float = 0.2
     false_discovery_rate: float = 0.1
 
-    def _find(self, Z: Array, n_nonzero: int) -> Found:
-        eps, k = self.contamination, n_nonzero
+    def _find(self, Z: Array) -> Found:
+        eps, k = self.contamination, self._kept(Z.shape[1])
         rows = SurvivingRows(Z, naive_prune(Z, self.failure_probability))
 
         def tails() -> Iterator[Array]:
@@ -143,7 +143,7 @@ class FilterMean(CentredMean, name="filter"):
     failure_probability: float = 0.2
     false_discovery_rate: float = 0.1
 
-    def _find(self, Z: Array, n_nonzero: int) -> Found:
+    def _find(self, Z: Array) -> Found:
         eps, n_features = self.contamination, Z.shape[1]
         rows = SurvivingRows(Z, naive_prune(Z, self.failure_probability))
 
@@ -225,7 +225,7 @@ class FilterSparsePCA(CentredComponents, name="filter_sparse"):
     failure_probability: float = 0.2
     false_discovery_rate: float = 0.1
 
-    def _find(self, Z: Array, n_nonzero: int) -> Found:
+    def _find(self, Z: Array) -> Found:
         eps, n_features = self.contamination, Z.shape[1]
         pruned = naive_prune(Z, self.failure_probability)
         tolerances = [np.inf]
@@ -235,28 +235,26 @@ class FilterSparsePCA(CentredComponents, name="filter_sparse"):
         for tolerance in tolerances:
             guess = np.eye(n_features) + self.spike * np.outer(component, component)
             rows = SurvivingRows(Z, pruned)
-            tails = partial(self._tails, rows, n_nonzero, guess, tolerance)
+            tails = partial(self._tails, rows, guess, tolerance)
             n_iter += rows.drop_unlikely(tails, self.false_discovery_rate)
-            excess, first, second = self._largest(rows, n_nonzero)
+            excess, first, second = self._largest(rows)
             restricted = np.zeros_like(excess)
             restricted[first, second] = restricted[second, first] = excess[first, second]
             component = top_eigenpair(restricted)[1]
-        component = hard_threshold(component, n_nonzero)
         return Found(component[None, :], inliers=rows.mask(), n_iter=n_iter)
 
-    def _largest(self, rows: SurvivingRows, k: int) -> tuple[Array, Indices, Indices]:
+    def _largest(self, rows: SurvivingRows) -> tuple[Array, Indices, Indices]:
         """Return the excess of the second moments over I, and where it is largest."""
         excess = rows.second_moment() - np.eye(rows.mean.size)
-        return excess, *_largest_pairs(np.maximum(excess, 0.0) if self.nonnegative else excess, k)
+        sought = np.maximum(excess, 0.0) if self.nonnegative else excess
+        return excess, *_largest_pairs(sought, self._kept(rows.mean.size))
 
-    def _tails(
-        self, rows: SurvivingRows, k: int, guess: Array, tolerance: float
-    ) -> Iterator[Array]:
+    def _tails(self, rows: SurvivingRows, guess: Array, tolerance: float) -> Iterator[Array]:
         """Yield a bound for each row, unless the largest products vary as those of Gaussian rows.
 
         ``guess`` is the covariance that these Gaussian rows would have.
         """
-        _, first, second = self._largest(rows, k)
+        _, first, second = self._largest(rows)
         # An off-diagonal pair stands for its two entries: weight sqrt(2).
         weight = np.where(first == second, 1.0, np.sqrt(2.0))
         products = rows.columns(first) * rows.columns(second) * weight
@@ -310,7 +308,7 @@ class FilterPCA(CentredComponents, name="filter"):
     failure_probability: float = 0.2
     false_discovery_rate: float = 0.1
 
-    def _find(self, Z: Array, n_nonzero: int) -> Found:
+    def _find(self, Z: Array) -> Found:
         rows = SurvivingRows(Z, naive_prune(Z, self.failure_probability))
 
         def direction() -> Array:
@@ -324,8 +322,7 @@ class FilterPCA(CentredComponents, name="filter"):
                 yield scipy.special.erfc(np.abs(projections - middle) / (np.sqrt(2.0) * deviation))
 
         n_iter = rows.drop_unlikely(tails, self.false_discovery_rate)
-        component = hard_threshold(direction(), n_nonzero)
-        return Found(component[None, :], inliers=rows.mask(), n_iter=n_iter)
+        return Found(direction()[None, :], inliers=rows.mask(), n_iter=n_iter)
 
 
 def _largest_excess(covariance: Array, k: int) -> tuple[Indices, scipy.sparse.csr_array]:

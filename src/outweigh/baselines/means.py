@@ -31,7 +31,7 @@ class EmpiricalMean(MeanBaseline, name="empirical"):
     array([0., 2.])
     """
 
-    def _find(self, X: Array, n_nonzero: int) -> Found:
+    def _find(self, X: Array) -> Found:
         return Found(X.mean(axis=0))
 
 
@@ -79,7 +79,7 @@ class CoordinatewiseMedian(MeanBaseline, name="median"):
     array([1., 2.])
     """
 
-    def _find(self, X: Array, n_nonzero: int) -> Found:
+    def _find(self, X: Array) -> Found:
         return Found(np.median(X, axis=0))
 
 
@@ -107,7 +107,7 @@ class TrimmedMean(MeanBaseline, name="trimmed"):
 
     contamination: float = 0.1
 
-    def _find(self, X: Array, n_nonzero: int) -> Found:
+    def _find(self, X: Array) -> Found:
         n = len(X)
         cut = min(int(np.ceil(self.contamination * n)), (n - 1) // 2)
         # SciPy drops a share of the rows, rounded down.
@@ -184,7 +184,7 @@ class GeometricMedian(MeanBaseline, name="geometric_median"):
     max_iter: int = 200
     tol: float = 1e-8
 
-    def _find(self, X: Array, n_nonzero: int) -> Found:
+    def _find(self, X: Array) -> Found:
         centre = np.median(X, axis=0)
         n_iter = 0
         for n_iter in range(1, self.max_iter + 1):  # noqa: B007
@@ -234,7 +234,7 @@ class NaivePruning(MeanBaseline, name="naive_pruning"):
 
     failure_probability: float = 0.2
 
-    def _find(self, X: Array, n_nonzero: int) -> Found:
+    def _find(self, X: Array) -> Found:
         kept = naive_prune(X - np.median(X, axis=0), self.failure_probability)
         return Found(X[kept].mean(axis=0), inliers=kept)
 
@@ -275,7 +275,7 @@ class RansacMean(CentredMean, name="ransac"):
     failure_probability: float = 0.2
     random_state: RandomState = None
 
-    def _find(self, Z: Array, n_nonzero: int) -> Found:
+    def _find(self, Z: Array) -> Found:
         kept = naive_prune(Z, self.failure_probability)
         Z = Z[kept]
         # The mean of all rows, and of random halves of them.
@@ -330,7 +330,7 @@ class MinCovDetMean(MeanBaseline, name="min_cov_det"):
     support_fraction: float | None = None
     random_state: int | None = 0
 
-    def _find(self, X: Array, n_nonzero: int) -> Found:
+    def _find(self, X: Array) -> Found:
         mcd = MinCovDet(support_fraction=self.support_fraction, random_state=self.random_state)
         mcd.fit(X)
         return Found(mcd.location_, inliers=mcd.support_)
@@ -373,7 +373,7 @@ class AgnosticMean(MeanBaseline, name="agnostic"):
 
     contamination: float = 0.1
 
-    def _find(self, X: Array, n_nonzero: int) -> Found:
+    def _find(self, X: Array) -> Found:
         return Found(_agnostic_mean(X, (1.0 - self.contamination) ** 2))
 
 

@@ -10,7 +10,6 @@ from sklearn.preprocessing import normalize
 from outweigh.baselines.base import CentredComponents, Found, Oracle, SeveralComponents
 from outweigh.baselines.means import GeometricMedian
 from outweigh.fit.readers import best_sparse, projected_out, top_eigenvectors
-from outweigh.norms.entrywise import hard_threshold
 from outweigh.protocols import Array
 
 # Of the identity in Tyler's matrix: it stays regular where rows lie in a subspace.
@@ -46,8 +45,9 @@ class OraclePCA(Oracle, CentredComponents, SeveralComponents, name="oracle"):
     def _centre(self, X: Array) -> Array:
         return np.asarray(X.mean(axis=0))
 
-    def _find(self, Z: Array, n_nonzero: int) -> Found:
-        return Found(leading_directions(Z.T @ Z / len(Z), self.n_components, n_nonzero))
+    def _find(self, Z: Array) -> Found:
+        k = self._kept(Z.shape[1])
+        return Found(leading_directions(Z.T @ Z / len(Z), self.n_components, k))
 
 
 class EmpiricalPCA(SeveralComponents, name="empirical"):
@@ -71,12 +71,11 @@ class EmpiricalPCA(SeveralComponents, name="empirical"):
     array([[1., 0.]])
     """
 
-    def _find(self, X: Array, n_nonzero: int) -> Found:
+    def _find(self, X: Array) -> Found:
         # The exact solvers: the randomised one would draw from the global generator.
         solver = "covariance_eigh" if X.shape[1] <= X.shape[0] else "full"
         pca = PCA(n_components=self.n_components, svd_solver=solver).fit(X)
-        rows = np.stack([hard_threshold(row, n_nonzero) for row in pca.components_])
-        return Found(rows, pca.mean_)
+        return Found(pca.components_, pca.mean_)
 
 
 class EmpiricalSparsePCA(SeveralComponents, name="empirical_sparse"):
@@ -116,15 +115,14 @@ class EmpiricalSparsePCA(SeveralComponents, name="empirical_sparse"):
     max_iter: int = 200
     random_state: int | None = 0
 
-    def _find(self, X: Array, n_nonzero: int) -> Found:
+    def _find(self, X: Array) -> Found:
         spca = SparsePCA(
             n_components=self.n_components,
             alpha=self.alpha,
             max_iter=self.max_iter,
             random_state=self.random_state,
         ).fit(X)
-        rows = np.stack([hard_threshold(row, n_nonzero) for row in spca.components_])
-        return Found(rows, spca.mean_, n_iter=int(spca.n_iter_))
+        return Found(spca.components_, spca.mean_, n_iter=int(spca.n_iter_))
 
 
 class _AboutGeometricMedian(CentredComponents, SeveralComponents):
@@ -137,7 +135,7 @@ class _AboutGeometricMedian(CentredComponents, SeveralComponents):
     """
 
     def _centre(self, X: Array) -> Array:
-        return GeometricMedian()._find(X, X.shape[1]).estimate
+        return GeometricMedian()._find(X).estimate
 
 
 class SphericalPCA(_AboutGeometricMedian, name="spherical"):
@@ -171,9 +169,9 @@ class SphericalPCA(_AboutGeometricMedian, name="spherical"):
     array([[1., 0.]])
     """
 
-    def _find(self, Z: Array, n_nonzero: int) -> Found:
-        U = normalize(Z)
-        return Found(leading_directions(U.T @ U / len(Z), self.n_components, n_nonzero))
+    def _find(self, Z: Array) -> Found:
+        U, k = normalize(Z), self._kept(Z.shape[1])
+        return Found(leading_directions(U.T @ U / len(Z), self.n_components, k))
 
 
 class TylerPCA(_AboutGeometricMedian, name="tyler"):
@@ -223,7 +221,7 @@ class TylerPCA(_AboutGeometricMedian, name="tyler"):
     max_iter: int = 200
     tol: float = 1e-8
 
-    def _find(self, Z: Array, n_nonzero: int) -> Found:
+    def _find(self, Z: Array) -> Found:
         # A row at the centre has no direction.
         U = normalize(Z[Z.any(axis=1)])
         d, n_iter, V = Z.shape[1], 0, np.eye(Z.shape[1])
@@ -235,7 +233,7 @@ class TylerPCA(_AboutGeometricMedian, name="tyler"):
             V *= d / np.trace(V)
             if np.abs(V - last).max() <= self.tol:
                 break
-        return Found(leading_directions(V, self.n_components, n_nonzero), n_iter=n_iter)
+        return Found(leading_directions(V, self.n_components, self._kept(d)), n_iter=n_iter)
 
 
 def leading_directions(covariance: Array, n_components: int, n_nonzero: int) -> Array:

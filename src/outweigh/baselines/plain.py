@@ -51,8 +51,9 @@ class SparseGradientDescent(WeightDescent):
     max_iter: int = 200
     tol: float = 1e-3
 
-    def _objective(self, samples: DenseSamples, n_nonzero: int) -> MomentObjective:
-        return mean(samples) if self.n_nonzero is None else sparse_mean(samples, n_nonzero)
+    def _objective(self, samples: DenseSamples) -> MomentObjective:
+        k = self._kept(samples.n_features)
+        return mean(samples) if self.n_nonzero is None else sparse_mean(samples, k)
 
     def _rule(self) -> StepRule:
         return Backtracking(self.tol)
@@ -91,11 +92,12 @@ class SparseComponentsDescent(ComponentsBaseline):
     contamination: float = 0.1
     max_iter: int = 200
 
-    def _find(self, X: Array, n_nonzero: int) -> Found:
+    def _find(self, X: Array) -> Found:
         samples = DenseSamples(X)
-        objective, reader = sparse_pca(samples, n_nonzero), SparseReader((n_nonzero,)).plain
-        if self.n_nonzero is None:
-            objective, reader = pca(samples), DenseReader(1).plain
+        objective, reader = pca(samples), DenseReader(1).plain
+        if self.n_nonzero is not None:
+            k = self._kept(X.shape[1])
+            objective, reader = sparse_pca(samples, k), SparseReader((k,)).plain
         found = descended(objective, self.contamination, Backtracking(), self.max_iter)
         component = reader(as_array(objective.moment(found.weights)))
         return Found(component.T, weights=found.weights, n_iter=found.n_iter)

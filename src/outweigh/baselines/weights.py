@@ -31,15 +31,15 @@ class WeightDescent(CentredMean):
     max_iter: int = 100
     tol: float = 0.01
 
-    def _objective(self, samples: DenseSamples, n_nonzero: int) -> MomentObjective:
+    def _objective(self, samples: DenseSamples) -> MomentObjective:
         """Return what to lower: the top variance."""
         return MomentObjective(samples, KyFan(1), centred=True, reference=0.0)
 
     def _rule(self) -> StepRule:
         return Polyak(0.0, self.tol, patience=3)
 
-    def _find(self, Z: Array, n_nonzero: int) -> Found:
-        objective = self._objective(DenseSamples(Z), n_nonzero)
+    def _find(self, Z: Array) -> Found:
+        objective = self._objective(DenseSamples(Z))
         found = descended(objective, self.contamination, self._rule(), self.max_iter)
         return Found(found.weights @ Z, weights=found.weights, n_iter=found.n_iter)
 
@@ -134,7 +134,7 @@ class MultiplicativeWeightsMean(CentredMean, name="multiplicative_weights"):
     max_iter: int = 100
     failure_probability: float = 0.2
 
-    def _find(self, Z: Array, n_nonzero: int) -> Found:
+    def _find(self, Z: Array) -> Found:
         eps = self.contamination
         kept = naive_prune(Z, self.failure_probability)
         Z = Z[kept]
@@ -209,7 +209,7 @@ class QuantumEntropyMean(CentredMean, name="quantum_entropy"):
     failure_probability: float = 0.2
     max_iter: int = 100
 
-    def _find(self, Z: Array, n_nonzero: int) -> Found:
+    def _find(self, Z: Array) -> Found:
         eps = self.contamination
         weights = naive_prune(Z, self.failure_probability) / 1.0
         weights /= weights.sum()
@@ -274,12 +274,12 @@ class SdpMean(WeightDescent, name="sdp"):
 
     max_features: int = 60
 
-    def _objective(self, samples: DenseSamples, n_nonzero: int) -> MomentObjective:
+    def _objective(self, samples: DenseSamples) -> MomentObjective:
         d = samples.n_features
         if d > self.max_features:
             limit = f"max_features={self.max_features}"
             raise ValueError(f"X has {d} features, more than {limit}: it would take very long")
-        norm: Any = SparseVariance(d, n_nonzero)
+        norm: Any = SparseVariance(d, self._kept(d))
         return MomentObjective(samples, norm, centred=True, reference=0.0)
 
 

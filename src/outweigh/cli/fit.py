@@ -122,15 +122,14 @@ def _passes(arguments: argparse.Namespace) -> Iterator[None]:
         try:
             with on_scheduler(arguments.scheduler):
                 yield
-        except DataError:
-            raise
         except Exception as error:
-            of_a_part = isinstance(error, (RuntimeError, OSError))
-            of_a_part |= type(error).__module__.partition(".")[0] == "distributed"
-            if isinstance(error, ValueError):
-                # Those of the estimators are written for a person; what Dask wraps is not.
-                mismatched = str(error).startswith("Mismatched dtypes")
-                of_a_part = hasattr(error, "exception") or mismatched
+            # Other errors, as those of the estimators, are written for a person.
+            of_a_part = (
+                isinstance(error, RuntimeError | OSError)
+                or hasattr(error, "exception")
+                or type(error).__module__.partition(".")[0] == "distributed"
+                or str(error).startswith("Mismatched dtypes")
+            )
             if not of_a_part:
                 raise
             raise DataError(f"{arguments.file}: {said_by_dask(error)}") from error
