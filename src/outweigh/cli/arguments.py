@@ -97,8 +97,8 @@ _READING = f"""\
 --missing {{drop,median}}  leave rows with missing values out, or put medians of the columns in
                    their place (default: refuse them)
 --na WORD,...      what else stands for a missing value, such as ERR,-999
---delimiter C      between cells (default: a tab, semicolon, bar, comma or space is recognised)
---decimal C        a point or a comma, in numbers of a text file (default: recognised)
+--delimiter C      what is between cells (default: tab, semicolon, bar, comma or space, recognised)
+--decimal C        a point or a comma: what stands in numbers of a text file (default: recognised)
 --encoding NAME    of a text file (default: UTF-8 and UTF-16 are recognised, else latin-1)
 --max-gigabytes GB  refuse files that hold more, also decompressed (default: {MAX_GIGABYTES:g})
 --scheduler WHERE  read FILE in parts with Dask: on threads, on processes, or on the cluster at an
@@ -112,14 +112,14 @@ _ESTIMATE = """\
 --scale {auto,mad,none}  the noise of each column (default: auto for means, none for components)"""
 
 _COVARIANCE = """\
---covariance FILE  a square table, the covariance of clean rows, or none: columns are uncorrelated;
-                   for components that of the noise alone (default: it is tested, and found)
+--covariance FILE  the covariance of clean rows, a square table, or none where columns are not
+                   correlated; for components that of the noise alone (default: tested, and found)
 --trusted FILE     rows that you trust, with the same columns, whose covariance is used as above;
                    for components rows of noise alone, such as blank measurements"""
 
 _SUBSAMPLE = """\
---subsample ROWS   the most rows that weights are searched on; of more, a random sample is fitted
-                   and the others are weighted by their scores, `all`: never (default: 1000000)"""
+--subsample ROWS   fit so many rows at most: of more a random sample, and weigh the others by their
+                   scores; all sets no limit (default: 1000000)"""
 
 _RESULTS = """\
 --out FILE         the result, as .json or .csv
@@ -176,7 +176,7 @@ def build_parser() -> argparse.ArgumentParser:
 
     what = "a robust mean or components from a file, and the rows not to trust"
     fit = command("fit", "fit", what, _FIT, _FIT_EPILOG)
-    what = "what to estimate; auto: a mean, sparse or not as the table looks, and it is said why"
+    what = "what to estimate; auto takes a mean or a sparse mean by the table, and says why"
     fit.add_argument("kind", choices=_KINDS, metavar=f"{{{','.join(_KINDS)}}}", help=what)
     _add_reading(fit, _COLUMNS)
     group = fit.add_argument_group("the estimate")

@@ -33,20 +33,17 @@ def check_outputs(arguments: argparse.Namespace, **endings: tuple[str, ...]) -> 
     list of str
         The files that were asked for.
     """
-    seen: dict[str, str] = {}
-    named = {option: getattr(arguments, option) for option in endings}
-    asked = {f"--{option}": name for option, name in named.items() if name}
+    asked = {f"--{key}": getattr(arguments, key) for key in endings if getattr(arguments, key)}
+    # What each file is already; Path.resolve fails at a link that leads in a circle.
+    known = {} if arguments.file == "-" else {os.path.realpath(arguments.file): "is the input"}
     for option, name in asked.items():
         allowed = endings[option.removeprefix("--")]
-        # Path.resolve fails at a link that leads in a circle; `check_target` says what is wrong.
         path, resolved = Path(name), os.path.realpath(name)
         if allowed and path.suffix.lower() not in allowed:
             raise DataError(f"{option}: {name}: the name must end in {' or '.join(allowed)}")
-        if resolved in seen:
-            raise DataError(f"{option}: {name}: is already written by {seen[resolved]}")
-        seen[resolved] = option
-        if arguments.file != "-" and resolved == os.path.realpath(arguments.file):
-            raise DataError(f"{option}: {name}: is the input")
+        if resolved in known:
+            raise DataError(f"{option}: {name}: {known[resolved]}")
+        known[resolved] = f"is already written by {option}"
         try:
             check_target(path)
         except OSError as error:

@@ -120,7 +120,8 @@ def stability(
     rows = check_array(X, dtype=np.float64, ensure_min_samples=2)
     d = rows.shape[1]
     given = {"n_nonzero": n_nonzero, "mean": mean, "component": component, "spike": spike}
-    check("stability", {"problem": [StrOptions({*_NEEDED})]}, {"problem": problem})
+    any_problem = {"problem": [StrOptions({*_NEEDED})], "contamination": SHARE[:1]}
+    check("stability", any_problem, {"problem": problem, "contamination": contamination})
     may_be: dict[str, list[Any]] = {
         "n_nonzero": [COUNT],
         "mean": ["array-like"],
@@ -129,7 +130,6 @@ def stability(
     }
     asked = {name: may_be[name] if name in _NEEDED[problem] else [None] for name in given}
     check(f"stability for {problem!r}", asked, given)
-    check("stability", {"contamination": SHARE[:1]}, {"contamination": contamination})
     k = d if n_nonzero is None else int(n_nonzero)
     if k > d:
         raise ValueError(f"n_nonzero={k} is more than the {d} features of X")
