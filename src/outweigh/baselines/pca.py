@@ -126,13 +126,7 @@ class EmpiricalSparsePCA(SeveralComponents, name="empirical_sparse"):
 
 
 class _AboutGeometricMedian(CentredComponents, SeveralComponents):
-    """A baseline for components about the geometric median.
-
-    Parameters
-    ----------
-    assume_centered : bool, default=False
-        Whether the centre of the rows is zero; if not, their geometric median is subtracted.
-    """
+    """A baseline for components about the geometric median."""
 
     def _centre(self, X: Array) -> Array:
         return GeometricMedian()._find(X).estimate
@@ -150,7 +144,8 @@ class SphericalPCA(_AboutGeometricMedian, name="spherical"):
     Parameters
     ----------
     {{n_components ... n_nonzero}}
-    {{assume_centered}}
+    assume_centered : bool, default=False
+        Whether the centre of the rows is zero; if not, their geometric median is subtracted.
 
     Attributes
     ----------
@@ -188,7 +183,8 @@ class TylerPCA(_AboutGeometricMedian, name="tyler"):
     Parameters
     ----------
     {{n_components ... n_nonzero}}
-    {{assume_centered}}
+    assume_centered : bool, default=False
+        Whether the centre of the rows is zero; if not, their geometric median is subtracted.
     max_iter : int, default=200
     tol : float, default=1e-8
         Stop when no entry of V changes by more.
