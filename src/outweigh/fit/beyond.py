@@ -13,8 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.linalg
 
-from outweigh.fit.bulk import robust_variance
-from outweigh.fit.columns import largest_of
+from outweigh.fit.columns import largest_of, robust_variance
 from outweigh.fit.noise import Noise
 from outweigh.fit.readers import SparseReader, effective_entries, orthonormal, projected_out
 from outweigh.fit.task import Task

@@ -14,13 +14,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from outweigh.fit.columns import FEW_VALUES, RankedColumns
-from outweigh.fit.core import Mask, WeightedRows
 from outweigh.fit.groups import set_apart
-from outweigh.fit.marginals import Marginals, marginals
+from outweigh.fit.marginals import Marginals, Reach, judged_columns, marginals
 from outweigh.fit.mixture import Group
-from outweigh.fit.reach import Reach
-from outweigh.fit.scatter import Scatter
+from outweigh.fit.scatter import Mask, Scatter, WeightedRows
 from outweigh.fit.shape import Shape, undecided
 from outweigh.fit.tuning import Tuning
 from outweigh.protocols import Array, Indices
@@ -41,7 +38,8 @@ class Cloud:
         Of the rows kept, in those coordinates.
     limit : float
         The squared distance beyond which rows are distrusted.
-    groups : tuple of Group
+    groups, doubted : tuple of Group
+        Those that stand apart, and those that may be genuine.
     reach : Reach
         Of the columns that rows are not judged by otherwise.
     """
@@ -52,6 +50,7 @@ class Cloud:
     scatter: Scatter
     limit: float
     groups: tuple[Group, ...]
+    doubted: tuple[Group, ...]
     reach: Reach
 
     def coordinates(self, X: NDArray[np.floating]) -> tuple[Array, Array]:
@@ -64,12 +63,16 @@ class Cloud:
         # Differences of squares: what rounding leaves is not a distance.
         return inside, np.where(outside > 1e-9 * np.square(z).sum(axis=1), outside, 0.0)
 
-    def apart(self, z: Array) -> Array:
-        """Return the chance of rows, as they are judged, to be of a group that stands apart."""
-        clean = np.ones(len(z))
-        for group in self.groups:
-            clean *= 1.0 - group.wrong(z @ group.direction)
-        return 1.0 - clean
+    def apart(self, z: Array) -> tuple[Array, Array]:
+        """Return the chances of rows, as they are judged, to be of a group.
+
+        Of one that stands apart, and of one that may be genuine.
+        """
+        chances = []
+        for groups in (self.groups, self.doubted):
+            clean = [1.0 - group.wrong(z @ group.direction) for group in groups]
+            chances.append(1.0 - np.prod([np.ones(len(z)), *clean], axis=0))
+        return chances[0], chances[1]
 
     def foretold(self, X: NDArray[np.floating]) -> Array:
         r"""Return what the other columns judged foretell of each, in the units of X.
@@ -194,13 +197,13 @@ def judge_rows(
     rows = WeightedRows(form.apply(X), sample_weight, tuning)
     found = undecided(rows)
     if shaped:
-        outliers, genuine = (apart, []) if grouped else ([], apart)
+        outliers, genuine = (apart, [overlapping]) if grouped else ([], [*apart, overlapping])
         found = Shape(rows, most, tuning).judged(outliers, genuine)
     least = float(np.finfo(np.float64).eps) * max(float(found.squared.max()), 1.0)
     # More than half of the rows may be equal, or all: then there is no distance but zero.
     limit = max(found.limit, least)
     farness = np.maximum(found.squared / limit, beyond)
-    severity = np.maximum(farness, 2.0 * found.chance)
+    severity = np.maximum(np.maximum(farness, 2.0 * found.chance), found.maybe)
     suspect = np.where(beyond > 1.0, 0.0, found.clean)
     clean = _at_most(bound * rows.n, sample_weight, suspect, severity)
 
@@ -208,11 +211,12 @@ def judge_rows(
         return float(sample_weight[rows].sum() / sample_weight.sum())
 
     kept = clean >= 0.5
-    told = share((overlapping | found.told) & kept)
+    # A group without a law of its own is told, too.
+    told = share((overlapping | (found.maybe > 0.5)) & kept)
     why = found.doubt if grouped else "few values"
     doubtful, doubt = max((told, why), (coarse, "few values"))
     return Judgement(
-        Cloud(columns, form, rows.basis, found.scatter, limit, found.groups, reach),
+        Cloud(columns, form, rows.basis, found.scatter, limit, found.groups, found.doubted, reach),
         clean,
         np.where(clean < 0.5, np.maximum(severity, 1.0), severity),
         far=share((farness > 1.0) & (found.chance < 0.5)),
@@ -223,22 +227,6 @@ def judge_rows(
         doubt=doubt,
         seen=columns.size / n_columns if shaped else 0.0,
     )
-
-
-def judged_columns(X: Array, sample_weight: Array, tuning: Tuning) -> tuple[Indices, bool]:
-    """Return the columns that rows are judged by, and whether groups in them are outliers.
-
-    Those of many values. Where fewer than two have many, all that have more than few, or none:
-    groups among those are no outliers, but what is far from all others is.
-    """
-    values = RankedColumns(X, sample_weight).values_that_count()
-    # A short column cannot have many values; the root of its length is enough.
-    many = min(float(tuning.few_values), float(np.sqrt(sample_weight.sum())))
-    for fewest, grouped in ((many, True), (FEW_VALUES, False)):
-        columns = np.flatnonzero(values > fewest)
-        if columns.size >= min(2, values.size):
-            return columns, grouped
-    return columns[:0], False
 
 
 def _at_most(room: float, weight: Array, clean: Array, severity: Array) -> Array:

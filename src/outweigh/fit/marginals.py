@@ -1,22 +1,31 @@
-"""The law of each column alone: whether rows can be judged by it, its units, its skewness.
+"""The law of each column alone: whether rows can be judged by it, its units, skewness and reach.
 
 Rows of unknown covariance are judged by the shape of the cloud they form. Two things give a column
 a shape that says nothing of outliers: few different values (a column of 0 and 1 has two groups that
 are both right) and skewness (the long tail of an income is no group). The first are left out, the
 second straightened by a monotone map, so that what remains may be elliptical.
+
+A column that is left out still has a reach: 0 and 1 are no outliers, but -999 among them is.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from outweigh.fit.columns import MAD_TO_SD, column_quantiles
-from outweigh.fit.tuning import TUNING
-from outweigh.protocols import Array
+from outweigh.fit.columns import (
+    FEW_VALUES,
+    MAD_TO_SD,
+    RankedColumns,
+    column_quantiles,
+    weighted_quantile,
+)
+from outweigh.fit.tuning import TUNING, Tuning
+from outweigh.protocols import Array, Indices
+from outweigh.samples.dense import INFINITE
 
 _DECILE, _QUARTILE = float(ndtri(0.9)), float(ndtri(0.75))
 _TINY = 1e-300
@@ -73,6 +82,22 @@ class Marginals:
         return t
 
 
+def judged_columns(X: Array, sample_weight: Array, tuning: Tuning) -> tuple[Indices, bool]:
+    """Return the columns that rows are judged by, and whether groups in them are outliers.
+
+    Those of many values. Where fewer than two have many, all that have more than few, or none:
+    groups among those are no outliers, but what is far from all others is.
+    """
+    values = RankedColumns(X, sample_weight).values_that_count()
+    # A short column cannot have many values; the root of its length is enough.
+    many = min(float(tuning.few_values), float(np.sqrt(sample_weight.sum())))
+    for fewest, grouped in ((many, True), (FEW_VALUES, False)):
+        columns = np.flatnonzero(values > fewest)
+        if columns.size >= min(2, values.size):
+            return columns, grouped
+    return columns[:0], False
+
+
 def marginals(
     X: Array, sample_weight: Array, among: NDArray[np.bool_], *, straighten: bool = True
 ) -> Marginals:
@@ -112,7 +137,7 @@ def marginals(
     rough = Marginals(middle, unit, g, np.zeros(d), np.ones(d))
     z = rough.apply(some)
     centre = column_quantiles(z, weight, [0.5])[0]
-    return Marginals(middle, unit, g, centre, positive_spread(z, weight, centre))
+    return replace(rough, centre=centre, spread=positive_spread(z, weight, centre))
 
 
 def positive_spread(X: Array, weight: Array, middle: Array) -> Array:
@@ -138,3 +163,58 @@ def _skewness_sd(tail: float) -> float:
     covariance = covariance / np.outer(density, density)
     gradient = np.array([1.0, -2.0, 1.0]) / z[0] ** 2
     return float(np.sqrt(gradient @ covariance @ gradient))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reach:
+    """Beyond how far from its median a value of a column is none of it.
+
+    Attributes
+    ----------
+    columns : ndarray of int
+    middle, radius : ndarray of shape (columns.size,)
+    """
+
+    columns: Indices
+    middle: Array
+    radius: Array
+
+    @classmethod
+    def of(cls, X: Array, sample_weight: Array, columns: Indices, tuning: Tuning) -> Reach:
+        """Return the reach of some columns: `far` times that of most values but the median.
+
+        Most are all but the share that may be wrong. The median itself does not count: it may be
+        nearly all of a column, and the others are no outliers for that.
+        """
+        found = np.zeros((2, columns.size))
+        for j, column in enumerate(X[:, columns].T):
+            middle = weighted_quantile(column, sample_weight, [0.5])[0]
+            away = np.abs(column - middle)
+            others = away > 0.0
+            if others.any():
+                most = [1.0 - tuning.loose_bound]
+                reach = weighted_quantile(away[others], sample_weight[others], most)[0]
+                found[:, j] = middle, tuning.far * reach
+        # A column of one value says nothing of another.
+        seen = found[1] > 0.0
+        return cls(columns[seen], *found[:, seen])
+
+    def parts(self, X: NDArray[np.floating]) -> Array:
+        """Return how far each value of the columns is from the median, in units of the reach."""
+        with np.errstate(over="ignore"):
+            away = np.abs(X[:, self.columns] - self.middle) / self.radius
+        return np.minimum(away, INFINITE)
+
+    def exceeded(self, X: NDArray[np.floating]) -> Array:
+        """Return the largest of these of each row; above 1: beyond."""
+        return np.asarray(self.parts(X).max(axis=1, initial=0.0))
+
+    def among(self, columns: Indices, scale: Array) -> Reach:
+        """Return the same of rows `scale` times as large, with columns counted among more."""
+        unit = scale[self.columns]
+        return replace(
+            self,
+            columns=columns[self.columns],
+            middle=self.middle * unit,
+            radius=self.radius * unit,
+        )

@@ -12,8 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import NotFittedError
 
-from outweigh.fit.bulk import column_bulks
-from outweigh.fit.columns import MAD_TO_SD, RankedColumns, largest_of, weighted_quantile
+from outweigh.fit.columns import (
+    MAD_TO_SD,
+    RankedColumns,
+    column_bulks,
+    largest_of,
+    weighted_quantile,
+)
 from outweigh.fit.tuning import TUNING, Tuning
 from outweigh.protocols import Array, Indices, Samples
 from outweigh.samples import Rows

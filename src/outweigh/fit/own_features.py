@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import expit
 
-from outweigh.fit.bulk import robust_scatter
+from outweigh.fit.columns import robust_scatter
 from outweigh.fit.mixture import NATS
 from outweigh.fit.tuning import TUNING
 from outweigh.protocols import Array

@@ -148,52 +148,49 @@ def second_group(
     Three hundred quantiles stand for the rows.
     """
     x_all = np.log(np.maximum(squared, _TINY))
-    points = (np.arange(300) + 0.5) / 300.0
-    x = weighted_quantile(x_all, weight, list(points))
-    each = float(weight.sum()) / 300.0
+    x = weighted_quantile(x_all, weight, list((np.arange(300) + 0.5) / 300.0))
+    each, middle = float(weight.sum()) / 300.0, float(np.median(x))
     lowest = np.log([0.3, 1.0])
     highest = np.log([max(3.0 * n_features, 3.0), 1e4])
 
-    def inside(t: Array) -> tuple[Array, float]:
-        part = np.clip(t[1:3], lowest, highest)
-        return part, 100.0 * float(np.sum((t[1:3] - part) ** 2))
+    def law_of(t: Array) -> RadialLaw:
+        k, nu = np.exp(np.clip(t[1:3], lowest, highest))
+        return RadialLaw(float(np.exp(t[0])), float(k), float(nu))
 
-    def log_f(t: Array) -> Array:
-        return _log_f(x - t[0], *np.exp(inside(t)[0]))
+    def outside(t: Array) -> float:
+        return 100.0 * float(np.sum((t[1:3] - np.clip(t[1:3], lowest, highest)) ** 2))
 
-    def one(t: Array) -> float:
-        return inside(t)[1] - each * float(log_f(t).sum())
+    def log_bulk(t: Array, x: Array) -> Array:
+        bulk = law_of(t)
+        return _log_f(x - t[0], bulk.k, bulk.nu)
 
-    def two(t: Array) -> float:
+    def log_parts(t: Array, x: Array) -> tuple[Array, Array]:
         spread = max(float(np.exp(t[5])), TUNING.narrowest)
         group = -0.5 * ((x - t[4]) / spread) ** 2 - np.log(spread * np.sqrt(2.0 * np.pi))
-        both = np.logaddexp(log_expit(-t[3]) + log_f(t), log_expit(t[3]) + group)
-        return inside(t)[1] - each * float(both.sum())
+        return log_expit(-t[3]) + log_bulk(t, x), log_expit(t[3]) + group
+
+    def one(t: Array) -> float:
+        return outside(t) - each * float(log_bulk(t, x).sum())
+
+    def two(t: Array) -> float:
+        return outside(t) - each * float(np.logaddexp(*log_parts(t, x)).sum())
 
     def least(function: Callable[[Array], float], start: Array, evaluations: int) -> Any:
         options: Any = {"xatol": 1e-2, "fatol": 0.1, "maxfev": evaluations}
         return minimize(function, start, method="Nelder-Mead", options=options)
 
-    start = np.log([max(law.scale, _TINY), max(law.k, 0.5), float(np.clip(law.nu, 2.0, 1e3))])
-    heavy = np.array([float(np.median(x)), start[1], np.log(5.0)])
-    fitted = [least(one, t, 250) for t in (start, heavy)]
-    alone = min(fitted, key=lambda result: float(result.fun))
+    start = np.array([middle, np.log(max(law.k, 0.5)), np.log(5.0)])
+    alone = least(one, start, 250)
     share = weight[far] / weight[far].sum()
     centre = float(share @ x_all[far])
     spread = float(np.sqrt(share @ (x_all[far] - centre) ** 2))
     part = float(np.clip(weight[far].sum() / weight.sum(), 1e-6, 1.0 - 1e-6))
     second = [np.log(part / (1.0 - part)), centre, np.log(max(spread, 0.1))]
-    # Both laws have many parameters and more than one optimum: from each start of the first.
-    pairs = [least(two, np.r_[t, second], 500) for t in (start, heavy, alone.x)]
+    # Both laws have many parameters and more than one optimum.
+    pairs = [least(two, np.r_[t, second], 500) for t in (start, alone.x)]
     pair = min(pairs, key=lambda result: float(result.fun))
-    k, nu = np.exp(inside(alone.x)[0])
-    one_alone = RadialLaw(float(np.exp(alone.x[0])), float(k), float(nu))
     # From the middle of the bulk outward, the first point where the group has the greater part.
-    x = np.linspace(float(np.median(x)), max(float(pair.x[4]), float(np.median(x))), 400)
-    spread = max(float(np.exp(pair.x[5])), TUNING.narrowest)
-    group = -0.5 * ((x - pair.x[4]) / spread) ** 2 - np.log(spread * np.sqrt(2.0 * np.pi))
-    more = log_expit(pair.x[3]) + group > log_expit(-pair.x[3]) + log_f(pair.x)
-    parting = float(np.exp(x[int(np.argmax(more))])) if more.any() else np.inf
-    k, nu = np.exp(inside(pair.x)[0])
-    bulk = RadialLaw(float(np.exp(pair.x[0])), float(k), float(nu))
-    return FarGroup(float(alone.fun - pair.fun), one_alone, bulk, parting)
+    x = np.linspace(middle, max(float(pair.x[4]), middle), 400)
+    bulk, group = log_parts(pair.x, x)
+    parting = float(np.exp(x[int(np.argmax(group > bulk))])) if np.any(group > bulk) else np.inf
+    return FarGroup(float(alone.fun - pair.fun), law_of(alone.x), law_of(pair.x), parting)

@@ -11,8 +11,7 @@ import scipy.linalg
 from numpy.typing import NDArray
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
-from outweigh.fit.bulk import robust_scatter, robust_variance
-from outweigh.fit.columns import largest_of
+from outweigh.fit.columns import largest_of, robust_scatter, robust_variance
 from outweigh.fit.tuning import TUNING
 from outweigh.fit.whiteness import bulk_variance
 from outweigh.norms import KyFan, LargestEntries

@@ -1,4 +1,4 @@
-"""Mean and covariance of weighted rows, with distances that leave each row out."""
+"""Mean and covariance of weighted rows, and the half of them that has the least volume."""
 
 from __future__ import annotations
 
@@ -8,13 +8,20 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
+from outweigh.fit.columns import MAD_TO_SD, column_quantiles, weighted_quantile
+from outweigh.fit.groups import principal_axes
+from outweigh.fit.tuning import TUNING, Tuning
 from outweigh.protocols import Array
+
+Mask = NDArray[np.bool_]
 
 _TINY = 1e-300
 # Of a variance where all rows are equal: distances from it stay within floating point.
 _LEAST = 1e-100
 # So large a share of the identity makes a covariance invertible beyond rounding.
 _SOLID = 1e-6
+# Lengths closer than this, relatively, differ by rounding alone, as many do on a lattice.
+_TIED = 1e-9
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -28,8 +35,6 @@ class Scatter:
         W with W'SW = I.
     outside : float
         The variance beyond the span of the rows, where they are fewer than the features.
-    log_det : float
-        Over all features, also those beyond the span of the rows.
     count : float
         The sum m of the weights.
     shrinkage : float
@@ -40,7 +45,6 @@ class Scatter:
     mean: Array
     whitener: Array
     outside: float
-    log_det: float
     count: float
     shrinkage: float
 
@@ -67,15 +71,14 @@ class Scatter:
             # A tenth of the time of the eigenvectors.
             root = np.linalg.cholesky(S)
             whitener = solve_triangular(root, np.eye(len(S)), lower=True, check_finite=False).T
-            outside, log_det = rho * level, 2.0 * float(np.log(np.diagonal(root)).sum())
+            outside = rho * level
         else:
             values, vectors = np.linalg.eigh(S)
             values = (1.0 - rho) * np.maximum(values, 0.0) + rho * level
             values = np.maximum(values, max(1e-10 * values[-1], _LEAST))
             whitener = vectors / np.sqrt(values)
-            outside, log_det = float(values[0]), float(np.log(values).sum())
-        log_det += (d - len(S)) * float(np.log(outside))
-        return cls(mean, whitener, outside, log_det, m, rho)
+            outside = float(values[0])
+        return cls(mean, whitener, outside, m, rho)
 
     def white(self, rows: Array) -> Array:
         """Return rows about the mean, in coordinates in which the covariance is I."""
@@ -101,3 +104,81 @@ class Scatter:
         m = max(self.count, 2.0)
         squared[counted] = m / (m - 1.0) * self.leaving_out(own) * own
         return np.asarray(squared)
+
+
+class WeightedRows:
+    """Rows with weights, and how far they are from some of them.
+
+    Attributes
+    ----------
+    entries : ndarray of shape (n, d)
+    basis : ndarray of shape (r, d) or None
+        Orthonormal rows: coordinates of the span where there are fewer rows than columns.
+    Z : ndarray of shape (n, r)
+        The rows in these coordinates.
+    weight : ndarray of shape (n,)
+    n : float
+        The sum of the weights.
+    shrink : bool
+        Whether rows are so few that covariances are shrunk.
+    """
+
+    def __init__(self, entries: Array, weight: Array, tuning: Tuning) -> None:
+        self.entries, self.weight = entries, weight
+        self.n, self.d = float(weight.sum()), entries.shape[1]
+        self.shrink = self.n < tuning.rows_per_feature * self.d
+        self.basis = principal_axes(entries, weight)[1].T if self.d > self.n else None
+        self.Z = entries if self.basis is None else entries @ self.basis.T
+
+    def count(self, some: Mask) -> float:
+        """Return the weight of some rows."""
+        return float(self.weight @ some)
+
+    def measured_by(self, some: Mask, clean: Array | float = 1.0) -> tuple[Scatter, Array]:
+        """Return the scatter of some rows, weighed by how clean each is, and all rows from it.
+
+        By squared distances.
+        """
+        scatter = Scatter.of(self.Z, self.weight * clean * some, self.d, self.shrink)
+        return scatter, scatter.distances(self.Z, some)
+
+    def nearest(self, squared: Array, left: Mask, held: float) -> Mask:
+        """Return the nearest rows, of those left, that hold a given weight; equal ones together."""
+        cut = weighted_quantile(squared[left], self.weight[left], [held / self.count(left)])
+        return np.asarray(left & (squared <= (1.0 + _TIED) * cut[0]))
+
+    def inner(self, core: Mask, trusted: Mask, part: float) -> Mask:
+        """Return the part of the rows trusted that is nearest to the core.
+
+        The farthest may be outliers that the rest hides; counted, they would hide one another.
+        """
+        # Of very few rows none of the core may be trusted.
+        core = core & trusted if np.any(core & trusted) else trusted
+        return self.nearest(self.measured_by(core)[1], trusted, part * self.count(trusted))
+
+    def core(self, left: Mask) -> Mask:
+        """Return half of the rows, of those left, that lie closest together, by concentration.
+
+        From a rough robust scatter, which has the axes of the correlation of the directions of the
+        rows, and robust variances along them (one start of DetMCD, Hubert et al. 2012).
+        """
+        rows, weight = self.entries[left], self.weight[left]
+        share = weight / weight.sum()
+        signs = rows / np.maximum(np.linalg.norm(rows, axis=1), _TINY)[:, None]
+        signs -= share @ signs
+        signs /= np.maximum(np.sqrt(share @ signs**2), _TINY)
+        along = self.entries @ principal_axes(signs, weight)[1]
+        along -= column_quantiles(along[left], weight, [0.5])[0]
+        variance = np.square(MAD_TO_SD * column_quantiles(np.abs(along[left]), weight, [0.5])[0])
+        variance = np.maximum(variance, 1e-12 * variance.max() + _TINY)
+        if self.shrink:
+            variance = variance + self.d / self.n * variance.mean()
+        held = min(self.n / 2.0, TUNING.core * self.count(left))
+        with np.errstate(over="ignore"):
+            # Where half of the rows are equal, the others are infinitely far.
+            core = self.nearest(np.square(along) @ (1.0 / variance), left, held)
+        for _ in range(20):
+            last, core = core, self.nearest(self.measured_by(core)[1], left, held)
+            if np.array_equal(core, last):
+                break
+        return core

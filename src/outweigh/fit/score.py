@@ -163,7 +163,8 @@ class EllipticalScore:
     """A score for rows of unknown covariance: minus what speaks most against the row.
 
     Its squared distance in units of the limit, or twice its chance to be of a group that stands
-    apart, or a value in units of its column's reach; below -1 a row is distrusted.
+    apart, or its chance to be of one that may be genuine, or a value in units of its column's
+    reach; below -1 a row is distrusted.
 
     Attributes
     ----------
@@ -180,12 +181,13 @@ class EllipticalScore:
         cloud, (z, outside) = self.cloud, self.cloud.coordinates(X)
         squared = np.square(cloud.scatter.white(z)).sum(axis=1) + outside / cloud.scatter.outside
         far = np.maximum(squared / cloud.limit, cloud.reach.exceeded(X))
-        return np.asarray(-np.maximum(far, 2.0 * cloud.apart(z)))
+        apart, maybe = cloud.apart(z)
+        return np.asarray(-np.maximum.reduce([far, 2.0 * apart, maybe]))
 
     def clean(self, X: NDArray[np.floating]) -> Array:
         """Return the chance of each row to be clean; 0 beyond the limit."""
         scores = self(X)
-        apart = self.cloud.apart(self.cloud.coordinates(X)[0])
+        apart, _ = self.cloud.apart(self.cloud.coordinates(X)[0])
         return np.where((scores < -1.0) & (apart < 0.5), 0.0, 1.0 - apart)
 
     def contributions(self, X: NDArray[np.floating]) -> tuple[Array, Array]:

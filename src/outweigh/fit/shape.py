@@ -7,11 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from outweigh.fit.columns import weighted_quantile
-from outweigh.fit.core import Mask, WeightedRows
 from outweigh.fit.groups import price_of_direction
 from outweigh.fit.mixture import Group, two_laws
-from outweigh.fit.radial import RadialLaw, discovered, radial_law, second_group
-from outweigh.fit.scatter import Scatter
+from outweigh.fit.radial import RadialLaw, radial_law, second_group
+from outweigh.fit.scatter import Mask, Scatter, WeightedRows
 from outweigh.fit.tuning import Tuning
 from outweigh.protocols import Array
 
@@ -32,11 +31,12 @@ class Found:
         The squared distance beyond which rows are far.
     chance, clean : ndarray of shape (n,)
         How likely each row is to be of a group, and to be neither that nor far.
-    told : ndarray of bool of shape (n,)
-        The rows of groups that may be genuine, by too little evidence or by too many rows.
+    maybe : ndarray of shape (n,)
+        How likely each row is to be of a group that may be genuine.
     doubt : {"overlap", "many"}
-        Which of both.
-    groups : tuple of Group
+        Why it may be: by too little evidence, or by too many rows.
+    groups, doubted : tuple of Group
+        Those that stand apart, and those that may be genuine.
     divided : float
         The share of the rows that are far or apart where they are too many; all are kept then.
     """
@@ -46,9 +46,10 @@ class Found:
     limit: float
     chance: Array
     clean: Array
-    told: Mask
+    maybe: Array
     doubt: str = "overlap"
     groups: tuple[Group, ...] = ()
+    doubted: tuple[Group, ...] = ()
     divided: float = 0.0
 
 
@@ -58,7 +59,7 @@ def undecided(rows: WeightedRows, divided: float = 0.0) -> Found:
     scatter, squared = rows.measured_by(everything > 0.0)
     none = 0.0 * everything
     limit = float(squared.max())
-    return Found(scatter, squared, limit, none, everything, none > 0.0, divided=divided)
+    return Found(scatter, squared, limit, none, everything, none, divided=divided)
 
 
 class Shape:
@@ -77,20 +78,25 @@ class Shape:
         self.shape: RadialLaw | None = None
         self.gaussian = False
 
-    def judged(self, apart: list[Mask], genuine: list[Mask]) -> Found:
+    def judged(self, apart: list[Mask], told: list[Mask]) -> Found:
         """Judge every row by the groups that may stand apart, and by its distance.
 
-        Groups that may be `genuine`, or are too many, are only told.
+        Groups that are to be `told`, or that are too many, or not worth their direction too, may be
+        genuine. One that was found before columns were made straight need not be worth it, and
+        chance may not be.
         """
-        none = np.zeros(len(self.rows.Z), dtype=np.bool_)
-        together = np.any([none, *apart], axis=0)
+        together = np.any([np.zeros(len(self.rows.Z), dtype=np.bool_), *apart], axis=0)
         core = self.rows.core(~together)
         far = self._far_rows(core, together)
-        chance, groups, told = self._verdict(core, far, apart)
-        told |= self._verdict(core, far, genuine)[0] > 0.5
-        doubt = "overlap"
+        price = price_of_direction(self.rows.n, self.rows.d)
+        found = self._laws(core, far, apart)
+        sure = [laws for laws in found if laws.gain > price]
+        doubted = [laws for laws in found if laws.gain <= price] + self._laws(core, far, told)
+        chance, doubt = _chance(sure, far), "overlap"
         if self._share(far | (chance > 0.5)) > self.bound:
-            doubt, told, chance, groups = "many", told | (chance > 0.5), np.zeros(len(far)), ()
+            sure, doubted, doubt = [], sure + doubted, "many"
+            chance = np.zeros(len(far))
+        maybe = _chance(doubted, far)
         # Once groups are gone, rows that they hid show, and some that seemed far do not.
         clean = np.where(far, 0.0, 1.0 - chance)
         scatter, squared, limit = self._limit(clean, core, chance < 0.5)
@@ -99,7 +105,8 @@ class Shape:
         if divided > self.bound:
             # No minority.
             return undecided(self.rows, divided)
-        return Found(scatter, squared, limit, chance, clean, told, doubt, groups)
+        groups, others = (tuple(laws.group for laws in of) for of in (sure, doubted))
+        return Found(scatter, squared, limit, chance, clean, maybe, doubt, groups, others)
 
     def _share(self, some: Mask, among: Mask | None = None) -> float:
         """Return the share of some rows in all, or among others."""
@@ -130,9 +137,7 @@ class Shape:
         scatter, squared = self.rows.measured_by(inner, clean)
         law = self._law(squared, scatter.count, left, self._share(clean < 0.5, left))
         law = law.read_off(self.rows.count(left & (clean >= 0.5)))
-        rate = self.tuning.false_discoveries
-        chance = discovered(law, squared[left], self.rows.weight[left], self.level, rate)
-        return scatter, squared, law.beyond(max(chance, self.parting))
+        return scatter, squared, law.beyond(max(self.level, self.parting))
 
     def _far_rows(self, core: Mask, apart: Mask) -> Mask:
         """Return the rows farther out than clean ones.
@@ -194,63 +199,52 @@ class Shape:
 
     # ---- the verdict on groups
 
-    def _verdict(
-        self, core: Mask, far: Mask, apart: list[Mask]
-    ) -> tuple[Array, tuple[Group, ...], Mask]:
-        """Return each row's chance to be of a group that stands apart indeed, and those groups.
-
-        And the rows of groups that are worth their law, but not their direction too: one that was
-        found before columns were made straight may be, and so may chance.
-        """
-        clean = np.ones(len(far))
-        groups: list[Group] = []
-        told = np.zeros_like(far)
-        candidates = [
-            group for group in apart if self.rows.count(group) >= self.tuning.fewest_in_law
-        ]
-        others = np.any(candidates, axis=0) if candidates else far
-        price = price_of_direction(self.rows.n, self.rows.d)
+    def _laws(self, core: Mask, far: Mask, apart: list[Mask]) -> list[_Laws]:
+        """Return the laws of the groups that are worth theirs."""
+        rows, found = self.rows, list[_Laws]()
+        candidates = [group for group in apart if rows.count(group) >= self.tuning.fewest_in_law]
         for group in candidates:
-            bulk = ~far & ~others
+            bulk = ~far & ~np.any(candidates, axis=0)
             among = bulk | group
-            if self.rows.count(bulk) <= min(self.rows.d, self.rows.n / 4.0):
+            if rows.count(bulk) <= min(rows.d, rows.n / 4.0):
                 bulk = core & ~far
-            found = self._told_apart(group, bulk, among)
-            if found is None:
-                continue
-            laws, gain, chance = found
-            if gain > price:
-                groups.append(laws)
-                clean = clean * (1.0 - chance)
-            else:
-                told |= chance > 0.5
-        return 1.0 - clean, tuple(groups), told
+            scatter, distances = rows.measured_by(bulk)
+            white = scatter.white(rows.Z)
+            squared = np.einsum("ij,ij->i", white, white)
+            count = rows.count(group)
+            centre = (rows.weight * group) @ white / count
+            length = max(float(np.linalg.norm(centre)), _TINY)
+            y = white @ centre
+            # Each row along the direction that it had no part in.
+            y[group] = (count * y[group] - squared[group]) / max(count - 1.0, 1.0)
+            left_out = scatter.leaving_out(squared[bulk])
+            y[bulk] = left_out * (y[bulk] + squared[bulk] / (scatter.count - 1.0))
+            y /= length
+            freedom = self._law(distances, scatter.count, among & ~group, 0.0).freedom
+            start = group[among].astype(np.float64)
+            laws, gain = two_laws(y[among], rows.weight[among], start, freedom) or (None, 0.0)
+            gain -= 1.5 * float(np.log(rows.n))
+            if laws is not None and gain > 0.0:
+                direction = scatter.whitener @ centre / length
+                laws = laws.moved(direction, float(scatter.mean @ direction))
+                wrong = laws.wrong(y + float(scatter.mean @ direction))
+                found.append(_Laws(laws, gain, np.where(among, wrong, 0.0)))
+        return found
 
-    def _told_apart(
-        self, group: Mask, bulk: Mask, among: Mask
-    ) -> tuple[Group, float, Array] | None:
-        """Return a bulk and a group along a direction, and each row's chance to be of the group.
 
-        With the nats they gain beyond the price of the laws; nothing where they gain none.
-        """
-        rows, weight = self.rows, self.rows.weight
-        scatter, distances = rows.measured_by(bulk)
-        white = scatter.white(rows.Z)
-        squared = np.einsum("ij,ij->i", white, white)
-        count = rows.count(group)
-        centre = (weight * group) @ white / count
-        length = max(float(np.linalg.norm(centre)), _TINY)
-        y = white @ centre
-        # Each row along the direction that it had no part in.
-        y[group] = (count * y[group] - squared[group]) / max(count - 1.0, 1.0)
-        left_out = scatter.leaving_out(squared[bulk])
-        y[bulk] = left_out * (y[bulk] + squared[bulk] / (scatter.count - 1.0))
-        y /= length
-        freedom = self._law(distances, scatter.count, among & ~group, 0.0).freedom
-        found = two_laws(y[among], weight[among], group[among].astype(np.float64), freedom)
-        gain = -np.inf if found is None else found[1] - 1.5 * float(np.log(rows.n))
-        if found is None or gain <= 0.0:
-            return None
-        direction = scatter.whitener @ centre / length
-        laws = found[0].moved(direction, float(scatter.mean @ direction))
-        return laws, gain, np.where(among, found[0].wrong(y), 0.0)
+@dataclass(frozen=True, slots=True, eq=False)
+class _Laws:
+    """A bulk and a group along a direction, the nats that they gain, each row's chance of it.
+
+    The gain is beyond the price of the laws.
+    """
+
+    group: Group
+    gain: float
+    chance: Array
+
+
+def _chance(laws: list[_Laws], rows: Mask) -> Array:
+    """Return the chance of rows to be of any of some groups."""
+    clean = [np.ones(len(rows)), *(1.0 - of.chance for of in laws)]
+    return np.asarray(1.0 - np.prod(clean, axis=0))

@@ -90,8 +90,7 @@ class Tuning:
         columns this share of clean rows is as far out as rows that components distrust; at .01 and
         .05 clean lognormal rows lose .013 and .032, and .76 and .84 of breast cancer is found.
     false_discoveries
-        Of the rows taken for far this share may be clean. At 0.05 more ordinary tables lose a tenth
-        of their rows.
+        Of the rows that components take for far this share may be clean.
     inner
         Rows are measured by this share of those trusted, the nearest to the core. With all of them
         rows of a class planted in another hide one another; with fewer, fewer ordinary tables are

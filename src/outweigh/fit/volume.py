@@ -21,7 +21,7 @@ from outweigh.fit.beyond import in_features
 from outweigh.fit.certificate import certified
 from outweigh.fit.columns import weighted_quantile
 from outweigh.fit.distances import DistanceScore
-from outweigh.fit.elliptical import Cloud, judge_rows, judged_columns
+from outweigh.fit.elliptical import Cloud, judge_rows
 from outweigh.fit.held_out import (
     beyond_limits,
     fitted_distances,
@@ -29,12 +29,11 @@ from outweigh.fit.held_out import (
     leading_directions,
     rank_of,
 )
-from outweigh.fit.marginals import marginals
+from outweigh.fit.marginals import Reach, judged_columns, marginals
 from outweigh.fit.mixture import Group, Groups
 from outweigh.fit.noise import TOO_LARGE, Noise, spread_places
 from outweigh.fit.problem import Problem
 from outweigh.fit.radial import radial_law
-from outweigh.fit.reach import Reach
 from outweigh.fit.readers import SparseReader, effective_entries, is_white, too_few_for_white
 from outweigh.fit.result import Fit
 from outweigh.fit.scatter import Scatter
@@ -212,7 +211,7 @@ def _straight(
     law = radial_law(squared, weight, d, scatter.count, share, shrink=False)
     none = np.empty(0)
     reach = Reach(none.astype(np.intp), none, none)
-    return Cloud(columns, form, None, scatter, law.beyond(tuning.few_far_share), (), reach)
+    return Cloud(columns, form, None, scatter, law.beyond(tuning.few_far_share), (), (), reach)
 
 
 def _without_apart(problem: Problem, leading: Array, bound: float) -> tuple[Problem, Groups]:

@@ -12,8 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from outweigh.fit.bulk import column_bulks, robust_variance
-from outweigh.fit.columns import MAD_TO_SD, RankedColumns, column_quantiles, weighted_quantile
+from outweigh.fit.columns import (
+    MAD_TO_SD,
+    RankedColumns,
+    column_bulks,
+    column_quantiles,
+    robust_variance,
+    weighted_quantile,
+)
 from outweigh.fit.groups import EM_STEPS, two_groups
 from outweigh.fit.marginals import positive_spread
 from outweigh.fit.tuning import Tuning
