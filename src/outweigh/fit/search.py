@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, cached_property
 
 import numpy as np
 
@@ -90,6 +90,7 @@ class Found:
     support_level: float = 0.0
 
 
+@dataclass(eq=False)
 class Search:
     """Rounds of survey, descent and groups over one set of weights.
 
@@ -117,36 +118,25 @@ class Search:
         Sees every iterate.
     """
 
-    def __init__(
-        self,
-        problem: Problem,
-        domain: CappedSimplex,
-        workspace: Workspace,
-        make_rule: Callable[[float], StepRule],
-        update: Update,
-        max_iter: int,
-        *,
-        group_domain: CappedSimplex | None = None,
-        start: Weights | None = None,
-        sparse: bool = False,
-        callback: Callback | None = None,
-    ) -> None:
-        self._problem = problem
-        self._domain = domain
-        self._workspace = workspace
-        self._make_rule = make_rule
-        self._update = update
-        self._max_iter = max_iter
-        self._group_domain = group_domain
-        self._sparse = sparse
-        self._callback = callback
-        self._trace: list[Iterate] = []
-        self._last: Result | None = None
-        self._first = (
-            Weights.untouched(domain.reference(), problem.objective.n_features)
-            if start is None
-            else replace(start, values=domain.project(start.values))
-        )
+    problem: Problem
+    domain: CappedSimplex
+    workspace: Workspace
+    make_rule: Callable[[float], StepRule]
+    update: Update
+    max_iter: int
+    group_domain: CappedSimplex | None = None
+    start: Weights | None = None
+    sparse: bool = False
+    callback: Callback | None = None
+    _trace: list[Iterate] = field(default_factory=list, init=False)
+    _last: Result | None = field(default=None, init=False)
+
+    @cached_property
+    def _first(self) -> Weights:
+        """The weights that the search sets out from."""
+        if self.start is None:
+            return Weights.untouched(self.domain.reference(), self.problem.objective.n_features)
+        return replace(self.start, values=self.domain.project(self.start.values))
 
     def run(self, loose: Found | None = None) -> Found:
         """Search for clean weights.
@@ -159,8 +149,8 @@ class Search:
         """
         descended = self._first
         if loose is not None:
-            if self._workspace.continues:
-                values = self._domain.project(loose.weights.values)
+            if self.workspace.continues:
+                values = self.domain.project(loose.weights.values)
                 descended = replace(loose.weights, values=values, groups=())
             descended = self._descend(descended)
         *_, found = self._rounds(descended)
@@ -182,14 +172,12 @@ class Search:
         best: Found | None = None
         status: Status | None = None
         weights = self._weigh(descended)
-        for _ in range(self._problem.tuning.max_rounds):
+        for _ in range(self.problem.tuning.max_rounds):
             survey = self._survey(weights)
-            if weights is not descended and not self._problem.is_clean(
-                survey.value, weights.values
-            ):
+            if weights is not descended and not self.problem.is_clean(survey.value, weights.values):
                 # Groups that leave the rows unclean have given weight back to other outliers.
                 least = np.minimum(weights.values, descended.values)
-                values = (self._group_domain or self._domain).project(least / least.sum())
+                values = (self.group_domain or self.domain).project(least / least.sum())
                 both = replace(descended, values=values, groups=weights.groups, wrong=weights.wrong)
                 again = self._survey(both)
                 if again.value < _NOT_ROUNDING * survey.value:
@@ -201,7 +189,7 @@ class Search:
                 best = found
             if status is not None:
                 break
-            self._workspace.widen(weights.values)
+            self.workspace.widen(weights.values)
             descended = self._descend(descended)
             weights = self._weigh(descended)
             yield replace(best, weights=weights, trace=tuple(self._trace))
@@ -210,32 +198,32 @@ class Search:
 
     def _ended(self, survey: Survey, weights: Weights) -> Status | None:
         """Return how the search ends with this survey, or None if another round should begin."""
-        if self._problem.is_clean(survey.value, weights.values):
+        if self.problem.is_clean(survey.value, weights.values):
             return Status.REACHED
-        if len(self._trace) >= self._max_iter:
+        if len(self._trace) >= self.max_iter:
             return Status.EXHAUSTED
         if self._last is None:
             return None
         # What only the workspace shows has withstood the descent there; the rest is noise.
-        return None if self._workspace.misses(weights.values) else Status.STALLED
+        return None if self.workspace.misses(weights.values) else Status.STALLED
 
     def _survey(self, weights: Weights) -> Survey:
-        survey = self._workspace.survey(weights.values)
+        survey = self.workspace.survey(weights.values)
         self._record(Iterate(len(self._trace), survey.value, 0.0, True))
         return survey
 
     def _descend(self, begin: Weights) -> Weights:
         """Return the weights at the end of a descent on the workspace."""
-        space, tuning = self._workspace, self._problem.tuning
+        space, tuning = self.workspace, self.problem.tuning
         level = self._level(begin.values).median
         ended = _NearOrSlow(level, tuning.slow)
 
         found = descend(
             space.objective,
-            self._update,
-            self._make_rule(level),
+            self.update,
+            self.make_rule(level),
             begin.values,
-            max_iter=max(1, self._max_iter - len(self._trace)),
+            max_iter=max(1, self.max_iter - len(self._trace)),
             reached=ended,
             callback=self._record,
         )
@@ -250,19 +238,19 @@ class Search:
 
     def _weigh(self, descended: Weights) -> Weights:
         """Return weights by the groups of outliers that a descent has revealed."""
-        most = self._problem.tuning.groups
+        most = self.problem.tuning.groups
         # What was found before has been weighed.
-        if self._group_domain is None or self._last is None or not (most and descended.moved):
+        if self.group_domain is None or self._last is None or not (most and descended.moved):
             return descended
-        space, problem = self._workspace, self._problem
+        space, problem = self.workspace, self.problem
         values, groups, wrong = groups_apart(
             space.objective.samples,
-            self._group_domain,
+            self.group_domain,
             self._first.values,
             descended.values,
             space.part.lift,
             cache(lambda: problem.law(descended.values)),
-            sparse=self._sparse,
+            sparse=self.sparse,
             features=space.part.basis is None,
             most=most,
         )
@@ -273,14 +261,14 @@ class Search:
 
     def _level(self, weights: Array) -> NoiseFloor:
         """Return what clean rows score on the workspace."""
-        space = self._workspace
-        return self._problem.floor(weights, space.objective.norm, space.n_noise)
+        space = self.workspace
+        return self.problem.floor(weights, space.objective.norm, space.n_noise)
 
     def _record(self, iterate: Iterate) -> bool:
         """Add a line to the trace of the whole search; return whether the user stops it."""
         iterate = replace(iterate, iteration=len(self._trace))
         self._trace.append(iterate)
-        return bool(self._callback is not None and self._callback(iterate))
+        return bool(self.callback is not None and self.callback(iterate))
 
 
 class _NearOrSlow:
