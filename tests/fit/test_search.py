@@ -189,7 +189,6 @@ class Scripted:
     def __post_init__(self) -> None:
         self.part, self.objective = self.inner.part, self.inner.objective
         self.n_noise = self.inner.n_noise
-        self.continues = True
 
     def survey(self, weights: Array) -> Survey:
         value = self.values[min(len(self.seen), len(self.values) - 1)]

@@ -145,14 +145,12 @@ class Search:
         ----------
         loose : Found, optional
             By a search over a larger set of weights, which has left its evidence in the workspace:
-            a descent then comes before the first survey.
+            a descent then goes on from there before the first survey.
         """
         descended = self._first
         if loose is not None:
-            if self.workspace.continues:
-                values = self.domain.project(loose.weights.values)
-                descended = replace(loose.weights, values=values, groups=())
-            descended = self._descend(descended)
+            values = self.domain.project(loose.weights.values)
+            descended = self._descend(replace(loose.weights, values=values, groups=()))
         *_, found = self._rounds(descended)
         return found
 

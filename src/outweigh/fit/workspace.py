@@ -79,14 +79,6 @@ class Workspace(Protocol):
     """The objective on this part alone; the norm may spread ties, for the descent."""
 
     @property
-    def continues(self) -> bool:
-        """Whether a descent over a smaller set of weights sets out where one over a larger ended.
-
-        A descent on few features is quick, and better from the start; one on all is neither.
-        """
-        ...
-
-    @property
     def n_noise(self) -> int:
         """Of how many features the noise decides the level on this part."""
         ...
@@ -132,8 +124,6 @@ class Everything:
         Where these lie among more; by default they are all there are.
     """
 
-    continues = True
-
     def __init__(self, problem: Problem, part: Part | None = None) -> None:
         objective = problem.objective
         self.part = Part(objective.n_features) if part is None else part
@@ -168,8 +158,6 @@ class Columns:
     asked : int
         Features that a first survey names, besides the rows of the maximiser.
     """
-
-    continues = False
 
     def __init__(self, problem: Problem, asked: int) -> None:
         self.coordinates: Indices = np.empty(0, dtype=np.intp)
@@ -228,8 +216,6 @@ class Basis:
     it is that of all features. Directions that the objective takes out come first. Where evidence
     is in too many directions, it is all of the space.
     """
-
-    continues = True
 
     def __init__(self, problem: Problem) -> None:
         self._objective = problem.objective
