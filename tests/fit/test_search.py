@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from outweigh import objectives
 from outweigh.fit.problem import Problem
-from outweigh.fit.search import Found, Search, Weights, _NearOrSlow
+from outweigh.fit.search import Found, Search, Weights, near_or_slow
 from outweigh.fit.tuning import TUNING, Tuning
 from outweigh.fit.workspace import Basis, Columns, Everything, Workspace, workspace_for
 from outweigh.forms import Form
@@ -202,15 +202,18 @@ class Scripted:
         pass
 
 
-def scripted(values: list[float], *, missing: bool, rounds: int = 8) -> tuple[Scripted, Found]:
-    problem = dense(DenseSamples(rows()), replace(TUNING, max_rounds=rounds))
+def scripted(values: list[float], *, missing: bool) -> tuple[Scripted, Found]:
+    problem = dense(DenseSamples(rows()))
     space = Scripted(Everything(problem), values, missing)
-    return space, searching(problem, space).run()
+    return space, searching(problem, space, max_iter=40).run()
 
 
-def test_rounds_go_on_while_evidence_is_missed() -> None:
-    space, found = scripted([10.0], missing=True, rounds=5)
-    assert (len(space.seen), found.status) == (5, Status.EXHAUSTED)
+def test_rounds_go_on_while_evidence_is_missed_and_evaluations_are_left() -> None:
+    space, found = scripted([10.0], missing=True)
+    assert len(space.seen) > 2
+    assert found.status is Status.EXHAUSTED
+    # The last survey is the first that there was no evaluation left to descend after.
+    assert len(found.trace) in (40, 41)
 
 
 def test_rounds_end_after_the_first_descent_where_nothing_is_missed() -> None:
@@ -219,13 +222,13 @@ def test_rounds_end_after_the_first_descent_where_nothing_is_missed() -> None:
 
 
 def test_the_best_of_all_surveys_is_kept() -> None:
-    space, found = scripted([10.0, 4.0, 6.0], missing=True, rounds=3)
+    space, found = scripted([10.0, 4.0, 6.0], missing=True)
     assert found.value == 4.0
     np.testing.assert_array_equal(found.weights.values, space.seen[1])
 
 
 def test_where_two_score_alike_the_earlier_is_kept() -> None:
-    space, found = scripted([10.0, 10.0 * (1 - 1e-9)], missing=True, rounds=2)
+    space, found = scripted([10.0, 10.0 * (1 - 1e-9)], missing=True)
     np.testing.assert_array_equal(found.weights.values, space.seen[0])
     assert not found.weights.moved
 
@@ -386,12 +389,12 @@ def test_outliers_in_several_directions_are_all_seen_at_first() -> None:
 
 
 def test_a_descent_ends_at_its_level_or_after_two_slow_steps_in_a_row() -> None:
-    ends = _NearOrSlow(level=1.0, slow=0.9)
+    ends = near_or_slow(level=1.0, slow=0.9)
     none = np.empty(0)
     # Quick, slow, quick, slow, slow: only two in a row end it.
     assert [ends(value, none) for value in (10.0, 9.5, 5.0, 4.9, 4.8)] == [False] * 4 + [True]
     # A step that is exactly as quick as asked for is not slow.
-    ends = _NearOrSlow(level=1.0, slow=0.5)
+    ends = near_or_slow(level=1.0, slow=0.5)
     assert [ends(value, none) for value in (8.0, 4.0, 2.0, 1.0)] == [False] * 3 + [True]
 
 

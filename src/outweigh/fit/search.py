@@ -22,7 +22,7 @@ from outweigh.fit.workspace import Workspace
 from outweigh.forms import Form
 from outweigh.norms.floor import NoiseFloor
 from outweigh.optimise.capped_simplex import CappedSimplex
-from outweigh.optimise.descent import Callback, Iterate, Result, descend
+from outweigh.optimise.descent import Callback, Iterate, Reached, Result, descend
 from outweigh.protocols import Array, Status, StepRule, Survey, Update
 
 # Of two that score alike but for rounding the earlier is kept.
@@ -168,9 +168,8 @@ class Search:
     def _rounds(self, descended: Weights) -> Iterator[Found]:
         """Yield what there is after each descent, and at last what the search ends with."""
         best: Found | None = None
-        status: Status | None = None
         weights = self._weigh(descended)
-        for _ in range(self.problem.tuning.max_rounds):
+        while True:
             survey = self._survey(weights)
             if weights is not descended and not self.problem.is_clean(survey.value, weights.values):
                 # Groups that leave the rows unclean have given weight back to other outliers.
@@ -186,13 +185,12 @@ class Search:
             if best is None or reached or found.value < _NOT_ROUNDING * best.value:
                 best = found
             if status is not None:
-                break
+                yield replace(best, status=status, trace=tuple(self._trace))
+                return
             self.workspace.widen(weights.values)
             descended = self._descend(descended)
             weights = self._weigh(descended)
             yield replace(best, weights=weights, trace=tuple(self._trace))
-        assert best is not None
-        yield replace(best, status=status or Status.EXHAUSTED, trace=tuple(self._trace))
 
     def _ended(self, survey: Survey, weights: Weights) -> Status | None:
         """Return how the search ends with this survey, or None if another round should begin."""
@@ -212,17 +210,15 @@ class Search:
 
     def _descend(self, begin: Weights) -> Weights:
         """Return the weights at the end of a descent on the workspace."""
-        space, tuning = self.workspace, self.problem.tuning
+        space = self.workspace
         level = self._level(begin.values).median
-        ended = _NearOrSlow(level, tuning.slow)
-
         found = descend(
             space.objective,
             self.update,
             self.make_rule(level),
             begin.values,
             max_iter=max(1, self.max_iter - len(self._trace)),
-            reached=ended,
+            reached=near_or_slow(level, self.problem.tuning.slow),
             callback=self._record,
         )
         self._last = found
@@ -269,20 +265,18 @@ class Search:
         return bool(self.callback is not None and self.callback(iterate))
 
 
-class _NearOrSlow:
-    """Ends a descent on a workspace at its level, or where two steps in a row hardly lower it.
+def near_or_slow(level: float, slow: float) -> Reached:
+    """Return what ends a descent at a level, or where two steps in a row hardly lower the value.
 
-    The workspace was chosen where noise is largest, so its level may be out of reach; the next
-    survey knows better what is left to do.
+    A workspace was chosen where noise is largest, so its level may be out of reach; the next survey
+    knows better what is left to do.
     """
+    best, in_a_row = np.inf, 0
 
-    def __init__(self, level: float, slow: float) -> None:
-        self._level = level
-        self._slow = slow
-        self._best = np.inf
-        self._in_a_row = 0
+    def ended(value: float, weights: Array) -> bool:
+        nonlocal best, in_a_row
+        in_a_row = in_a_row + 1 if value > slow * best else 0
+        best = min(best, value)
+        return value <= level or in_a_row >= 2
 
-    def __call__(self, value: float, weights: Array) -> bool:
-        self._in_a_row = self._in_a_row + 1 if value > self._slow * self._best else 0
-        self._best = min(self._best, value)
-        return value <= self._level or self._in_a_row >= 2
+    return ended
