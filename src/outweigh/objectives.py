@@ -89,25 +89,22 @@ class MomentObjective:
         """Number of features d."""
         return self.samples.n_features
 
-    def verify(self, weights: Array) -> Maximum:
-        """Return the value over all features and the form that attains it."""
-        return self.maximum(self._full_moment(weights))
+    def verify(self, weights: Array) -> float:
+        """Return the value over all features."""
+        return self.norm.maximize(self._full_moment(weights)).value
 
     def survey(self, weights: Array, n_coordinates: int) -> Survey:
         """Return the value over all features, and the features that carry it.
 
         A large pass runs in single precision; what it finds is read again in double.
         """
+        assert isinstance(self.norm, RowwiseLargest | LargestEntries)
         found = self.norm.survey(self._full_moment(weights), n_coordinates)
         if self.removed is None or found.coordinates is None:
             return found
         # What was taken out must stay out: a working set holds its features too.
         taken_out = np.flatnonzero(self.removed.any(axis=1))
-        return replace(
-            found,
-            form=found.form.without(self.removed),
-            coordinates=np.union1d(found.coordinates, taken_out),
-        )
+        return replace(found, coordinates=np.union1d(found.coordinates, taken_out))
 
     def maximum(self, matrix: MomentMatrix) -> Maximum:
         """Return the norm of a matrix, with a form blind to the removed directions."""

@@ -193,7 +193,7 @@ class Scripted:
     def survey(self, weights: Array) -> Survey:
         value = self.values[min(len(self.seen), len(self.values) - 1)]
         self.seen.append(weights.copy())
-        return Survey(value, Form.zero(D))
+        return Survey(value)
 
     def misses(self, weights: Array) -> bool:
         return self.missing

@@ -269,7 +269,7 @@ class Attempt:
         objective = MomentObjective(samples.columns(support).at_hand(), KyFan(1), True)
         few = replace(self._problem, objective=objective, n_ambient=support.size)
         part = Part(samples.n_features, columns=support)
-        value = cache(lambda weights: objective.verify(weights.values).value)
+        value = cache(lambda weights: objective.verify(weights.values))
         if not few.is_clean(value(found.weights), found.weights.values):
             more = self._more(few, found, Everything(few, part))
             found = seen_by(self._problem, more)
@@ -344,13 +344,13 @@ def _beside(problem: Problem, components: Array) -> Problem:
 
 def seen_by(problem: Problem, found: Found) -> Found:
     """Return what was found as a problem beside other components sees it."""
-    seen = problem.objective.verify(found.weights.values)
+    value = problem.objective.verify(found.weights.values)
     status = found.status
-    if problem.is_clean(seen.value, found.weights.values):
+    if problem.is_clean(value, found.weights.values):
         status = Status.REACHED
     elif status is Status.REACHED:
         status = Status.STALLED
-    return replace(found, value=seen.value, form=seen.form, status=status)
+    return replace(found, value=value, status=status)
 
 
 def _reader(noise: Noise, task: Task, counts: tuple[int, ...], tuning: Tuning) -> Reader | None:

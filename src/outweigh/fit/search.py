@@ -76,15 +76,14 @@ class Weights:
 class Found:
     """What a search ends with.
 
-    ``value`` is the objective over all features at the weights and ``form`` attains it, both by the
-    last survey. The status is None where the weights come of a descent after it.
+    ``value`` is the objective over all features at the weights, by the last survey. The status is
+    None where the weights come of a descent after it.
     ``support_level`` is the spectral norm on the features of a sparse answer, over the level of
     clean rows there; 0 where nobody looked.
     """
 
     weights: Weights
     value: float
-    form: Form
     status: Status | None
     trace: tuple[Iterate, ...]
     support_level: float = 0.0
@@ -179,7 +178,7 @@ class Search:
                 again = self._survey(both)
                 if again.value < _NOT_ROUNDING * survey.value:
                     survey, weights = again, both
-            found = Found(weights, survey.value, survey.form, None, ())
+            found = Found(weights, survey.value, None, ())
             status = self._ended(survey, weights)
             reached = status is Status.REACHED
             if best is None or reached or found.value < _NOT_ROUNDING * best.value:

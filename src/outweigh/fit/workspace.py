@@ -133,8 +133,7 @@ class Everything:
 
     def survey(self, weights: Array) -> Survey:
         """Return the value at some weights."""
-        found = self._objective.verify(weights)
-        return Survey(found.value, found.form)
+        return Survey(self._objective.verify(weights))
 
     def misses(self, weights: Array) -> bool:
         """Return False: there is nothing outside."""
@@ -230,8 +229,7 @@ class Basis:
     def survey(self, weights: Array) -> Survey:
         """Return the value over all features, and remember its matrix."""
         self._matrix = self._objective.moment(weights)
-        found = self._objective.maximum(self._matrix)
-        return Survey(found.value, found.form)
+        return Survey(self._objective.norm.maximize(self._matrix).value)
 
     def misses(self, weights: Array) -> bool:
         """Tell whether an eigenvector beyond the level lies more outside the span than in it."""

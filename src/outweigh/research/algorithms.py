@@ -71,7 +71,7 @@ def fit_paper(
     update, rule = Subgradient(domain), constant_step(objective, domain, budget)
     result = descend(objective, update, rule, problem.untouched, max_iter=budget, callback=callback)
     weights = Weights(result.weights, result.force, result.drift, result.pushed)
-    found = Found(weights, result.value, result.form, result.status, result.trace)
+    found = Found(weights, result.value, result.status, result.trace)
     components = np.empty((d, 0))
     if reader is not None:
         matrix = noise.samples.moment(result.weights, centred=False, reference=1.0)
