@@ -3,14 +3,15 @@
 A full pass over all pairs of features costs a covariance. The descent needs only the part of
 feature space in which the weighted rows look unclean: the features that carry the evidence for an
 entrywise norm (`Columns`), the directions that carry it for the spectral norm (`Basis`), or, where
-that part is not small, all of it (`Everything`). A `survey` is a full pass at some weights;
-`misses` says whether it shows evidence outside the part; `widen` takes in what it names.
+that part is not small, all of it (`Everything`). Each has its ``part``, the ``objective`` on it
+alone, whose norm may spread ties for the descent, and ``n_noise``, of how many features the noise
+decides the level there. A `survey` is a full pass at some weights; `misses` says whether it shows
+evidence outside the part; `widen` takes in what it names.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 import numpy as np
 from scipy.special import gammainccinv
@@ -69,31 +70,6 @@ class Part:
         if self.basis is not None:
             return Form.from_directions(self.basis @ form.directions, form.strengths)
         return form if self.columns is None else form.lift(self.columns, self.n_features)
-
-
-class Workspace(Protocol):
-    """A part of feature space, which grows with every survey."""
-
-    part: Part
-    objective: MomentObjective
-    """The objective on this part alone; the norm may spread ties, for the descent."""
-
-    @property
-    def n_noise(self) -> int:
-        """Of how many features the noise decides the level on this part."""
-        ...
-
-    def survey(self, weights: Array) -> Survey:
-        """Return the value over all features at some weights, by a full pass."""
-        ...
-
-    def misses(self, weights: Array) -> bool:
-        """Tell whether the last survey, at these weights, shows evidence outside this part."""
-        ...
-
-    def widen(self, weights: Array) -> None:
-        """Take in what the last survey, at these weights, named."""
-        ...
 
 
 def workspace_for(problem: Problem, n_entries: int) -> Workspace:
@@ -294,6 +270,9 @@ class Basis:
             return None
         gaps = sizes[first - 1 : last] - sizes[first : last + 1]
         return vectors[:, : first + int(np.argmax(gaps))], n_above
+
+
+Workspace = Everything | Columns | Basis
 
 
 def _spreading(objective: MomentObjective, problem: Problem) -> MomentObjective:
