@@ -46,8 +46,6 @@ _CHUNK = 1 << 15
 _FEW = 4
 # Rows that are gathered before they are summed cost so many times as much.
 _SEVERAL = 4
-# What an entry of a form costs alone, in multiplications of a product of matrices.
-_PER_ENTRY = 60
 # Multiplications above which changing the last moment matrix beats summing a new one.
 _UPDATE_ABOVE = 5e7
 # What a sum of n products in single precision loses, relative to the largest diagonal entry: each
@@ -222,14 +220,6 @@ class DenseSamples(AnySamples):
         few, many = (form.rows, form.cols) if rows.size <= cols.size else (form.cols, form.rows)
         if rows.size > cols.size:
             rows, cols = cols, rows
-        if _PER_ENTRY * form.values.size < rows.size * cols.size:
-            result = np.empty(self.n_samples)
-            for part in self._chunks(form.values.size):
-                x = self.array[part]
-                products = np.take(x, form.rows, axis=1)
-                products *= np.take(x, form.cols, axis=1)
-                result[part] = products @ form.values
-            return result
         # Gathering columns costs more than multiplying by some zeros.
         whole = 4 * cols.size > d
         block = np.zeros((d if whole else cols.size, rows.size))
