@@ -18,7 +18,7 @@ from outweigh.forms import Form
 from outweigh.objectives import MomentObjective
 from outweigh.optimise.capped_simplex import CappedSimplex
 from outweigh.optimise.descent import Iterate
-from outweigh.optimise.steps import SOLVERS, steps_for
+from outweigh.optimise.steps import SOLVERS
 from outweigh.protocols import Samples, Status, Survey
 from outweigh.samples import DenseSamples
 
@@ -72,13 +72,11 @@ def searching(
     callback: Callable[[Iterate], bool | None] | None = None,
 ) -> Search:
     domain = problem.domain(share)
-    make_rule, update = steps_for(solver, domain)
     return Search(
         problem,
         domain,
         space,
-        make_rule,
-        update,
+        solver,
         max_iter,
         group_domain=domain if groups else None,
         start=start,
@@ -354,16 +352,12 @@ def test_a_copy_of_the_weights_begun_with_changes_nothing(space: str, solver: st
     domain = problem.domain(EPS)
     answers = []
     for kind in (Search, Copying):
-        make_rule, update = steps_for(solver, domain)
-        loose_rule, loose = steps_for(solver, problem.domain(0.4))
         part = make_space(problem)
-        first = Search(problem, problem.domain(0.4), part, loose_rule, loose, 100).run()
+        first = Search(problem, problem.domain(0.4), part, solver, 100).run()
         if kind is Copying:
             weights = replace(first.weights, values=first.weights.values.copy())
             first = replace(first, weights=weights)
-        search = kind(
-            problem, domain, part, make_rule, update, 100, group_domain=domain, sparse=True
-        )
+        search = kind(problem, domain, part, solver, 100, group_domain=domain, sparse=True)
         answers.append(search.run(first))
     plain, copied = answers
     np.testing.assert_array_equal(copied.weights.values, plain.weights.values)

@@ -26,7 +26,6 @@ from outweigh.norms import KyFan
 from outweigh.norms.entrywise import top_k_indices
 from outweigh.objectives import MomentObjective
 from outweigh.optimise.descent import Callback
-from outweigh.optimise.steps import steps_for
 from outweigh.protocols import Array, Indices, Samples, Status
 from outweigh.samples.matrices import as_array
 
@@ -165,14 +164,12 @@ class Attempt:
         search is not a loose one, under which a descent removes too many clean rows to point
         anywhere.
         """
-        settings, domain = self.settings, self._problem.domain(share)
-        make_rule, update = steps_for(settings.solver, domain)
+        settings = self.settings
         return Search(
             problem,
-            domain,
+            self._problem.domain(share),
             space,
-            make_rule,
-            update,
+            settings.solver,
             settings.max_iter,
             group_domain=self._problem.domain(in_groups) if in_groups else None,
             start=start,

@@ -9,7 +9,7 @@ says what clean is.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 
@@ -23,7 +23,8 @@ from outweigh.forms import Form
 from outweigh.norms.floor import NoiseFloor
 from outweigh.optimise.capped_simplex import CappedSimplex
 from outweigh.optimise.descent import Callback, Iterate, Reached, Result, descend
-from outweigh.protocols import Array, Status, StepRule, Survey, Update
+from outweigh.optimise.steps import steps_for
+from outweigh.protocols import Array, Status, Survey
 
 # Of two that score alike but for rounding the earlier is kept.
 _NOT_ROUNDING = 1.0 - 1e-6
@@ -100,10 +101,8 @@ class Search:
         The weights that the descent may reach.
     workspace : Workspace
         Widened on the way. Where another search has left evidence in it, a descent comes first.
-    make_rule : callable
-        From a target level to a fresh step rule.
-    update : Update
-        How weights move against a subgradient and back into the domain.
+    solver : str
+        How to descend, one of `outweigh.optimise.steps.SOLVERS`.
     max_iter : int
         Evaluations of the objective allowed.
     group_domain : CappedSimplex, optional
@@ -120,8 +119,7 @@ class Search:
     problem: Problem
     domain: CappedSimplex
     workspace: Workspace
-    make_rule: Callable[[float], StepRule]
-    update: Update
+    solver: str
     max_iter: int
     group_domain: CappedSimplex | None = None
     start: Weights | None = None
@@ -211,10 +209,11 @@ class Search:
         """Return the weights at the end of a descent on the workspace."""
         space = self.workspace
         level = self._level(begin.values).median
+        make_rule, update = steps_for(self.solver, self.domain)
         found = descend(
             space.objective,
-            self.update,
-            self.make_rule(level),
+            update,
+            make_rule(level),
             begin.values,
             max_iter=max(1, self.max_iter - len(self._trace)),
             reached=near_or_slow(level, self.problem.tuning.slow),
