@@ -6,13 +6,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from outweigh.forms import Form
 from outweigh.norms import KyFan, LargestEntries, RowwiseLargest
 from outweigh.protocols import (
     Array,
     Evaluation,
     Indices,
-    Maximum,
     MomentMatrix,
     Norm,
     Samples,
@@ -73,48 +71,36 @@ class MomentObjective:
 
     def evaluate(self, weights: Array) -> Evaluation:
         """Return value, subgradient and the form behind it at `weights`."""
-        found = self.maximum(self.moment(weights))
-        subgradient, drift = self.differentiate(found.form, self.samples.mean(weights))
-        return Evaluation(found.value, subgradient, found.attained, found.form, drift)
-
-    def differentiate(self, form: Form, weighted_mean: Array) -> tuple[Array, Array]:
-        """Return the subgradient that a form gives, and its drift, by the chain rule."""
-        if not self.centred:
-            return self.samples.quadratic(form), np.zeros(self.n_features)
-        drift = form.symmetric_product(weighted_mean)
-        return self.samples.quadratic(form, drift), drift
+        found, samples = self.norm.maximize(self.moment(weights)), self.samples
+        # A form that is blind to what was taken out.
+        form = found.form if self.removed is None else found.form.without(self.removed)
+        drift = np.zeros(self.n_features)
+        if self.centred:
+            drift = form.symmetric_product(samples.mean(weights))
+        subgradient = samples.quadratic(form, drift if self.centred else None)
+        return Evaluation(found.value, subgradient, found.attained, form, drift)
 
     @property
     def n_features(self) -> int:
         """Number of features d."""
         return self.samples.n_features
 
-    def verify(self, weights: Array) -> Maximum:
-        """Return the value over all features and the form that attains it."""
-        return self.maximum(self._full_moment(weights))
+    def verify(self, weights: Array) -> float:
+        """Return the value over all features."""
+        return self.norm.maximize(self._full_moment(weights)).value
 
     def survey(self, weights: Array, n_coordinates: int) -> Survey:
         """Return the value over all features, and the features that carry it.
 
         A large pass runs in single precision; what it finds is read again in double.
         """
+        assert isinstance(self.norm, RowwiseLargest | LargestEntries)
         found = self.norm.survey(self._full_moment(weights), n_coordinates)
         if self.removed is None or found.coordinates is None:
             return found
         # What was taken out must stay out: a working set holds its features too.
         taken_out = np.flatnonzero(self.removed.any(axis=1))
-        return replace(
-            found,
-            form=found.form.without(self.removed),
-            coordinates=np.union1d(found.coordinates, taken_out),
-        )
-
-    def maximum(self, matrix: MomentMatrix) -> Maximum:
-        """Return the norm of a matrix, with a form blind to the removed directions."""
-        found = self.norm.maximize(matrix)
-        if self.removed is None:
-            return found
-        return replace(found, form=found.form.without(self.removed))
+        return replace(found, coordinates=np.union1d(found.coordinates, taken_out))
 
     def _full_moment(self, weights: Array) -> MomentMatrix:
         """Return the matrix for a norm that reads all of it once."""

@@ -183,10 +183,6 @@ class Norm(Protocol):
         """Return the value and a maximising form."""
         ...
 
-    def survey(self, matrix: MomentMatrix, n_coordinates: int) -> Survey:
-        """Return the value, its form, and about `n_coordinates` features that carry it."""
-        ...
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Evaluation:
@@ -205,7 +201,7 @@ class Evaluation:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Survey:
-    """A full pass over all pairs of features: the value, its form, and where the evidence lies.
+    """A full pass over all pairs of features: the value, and where the evidence lies.
 
     ``coordinates`` are the features that carry it; None where it is not read off features.
     ``energy`` is the sum of squares that each feature has in ``n_rows`` rows of the matrix, off the
@@ -213,7 +209,6 @@ class Survey:
     """
 
     value: float
-    form: Form
     coordinates: Indices | None = None
     energy: Array | None = None
     own: Array | None = None

@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 
 from outweigh import objectives
 from outweigh.fit.problem import Problem
-from outweigh.fit.search import Found, Search, Weights, _NearOrSlow
+from outweigh.fit.search import Found, Search, Weights, near_or_slow
 from outweigh.fit.tuning import TUNING, Tuning
 from outweigh.fit.workspace import Basis, Columns, Everything, Workspace, workspace_for
 from outweigh.forms import Form
 from outweigh.objectives import MomentObjective
 from outweigh.optimise.capped_simplex import CappedSimplex
 from outweigh.optimise.descent import Iterate
-from outweigh.optimise.steps import SOLVERS, steps_for
+from outweigh.optimise.steps import SOLVERS
 from outweigh.protocols import Samples, Status, Survey
 from outweigh.samples import DenseSamples
 
@@ -72,13 +72,11 @@ def searching(
     callback: Callable[[Iterate], bool | None] | None = None,
 ) -> Search:
     domain = problem.domain(share)
-    make_rule, update = steps_for(solver, domain)
     return Search(
         problem,
         domain,
         space,
-        make_rule,
-        update,
+        solver,
         max_iter,
         group_domain=domain if groups else None,
         start=start,
@@ -189,12 +187,11 @@ class Scripted:
     def __post_init__(self) -> None:
         self.part, self.objective = self.inner.part, self.inner.objective
         self.n_noise = self.inner.n_noise
-        self.continues = True
 
     def survey(self, weights: Array) -> Survey:
         value = self.values[min(len(self.seen), len(self.values) - 1)]
         self.seen.append(weights.copy())
-        return Survey(value, Form.zero(D))
+        return Survey(value)
 
     def misses(self, weights: Array) -> bool:
         return self.missing
@@ -203,15 +200,18 @@ class Scripted:
         pass
 
 
-def scripted(values: list[float], *, missing: bool, rounds: int = 8) -> tuple[Scripted, Found]:
-    problem = dense(DenseSamples(rows()), replace(TUNING, max_rounds=rounds))
+def scripted(values: list[float], *, missing: bool) -> tuple[Scripted, Found]:
+    problem = dense(DenseSamples(rows()))
     space = Scripted(Everything(problem), values, missing)
-    return space, searching(problem, space).run()
+    return space, searching(problem, space, max_iter=40).run()
 
 
-def test_rounds_go_on_while_evidence_is_missed() -> None:
-    space, found = scripted([10.0], missing=True, rounds=5)
-    assert (len(space.seen), found.status) == (5, Status.EXHAUSTED)
+def test_rounds_go_on_while_evidence_is_missed_and_evaluations_are_left() -> None:
+    space, found = scripted([10.0], missing=True)
+    assert len(space.seen) > 2
+    assert found.status is Status.EXHAUSTED
+    # The last survey is the first that there was no evaluation left to descend after.
+    assert len(found.trace) in (40, 41)
 
 
 def test_rounds_end_after_the_first_descent_where_nothing_is_missed() -> None:
@@ -220,13 +220,13 @@ def test_rounds_end_after_the_first_descent_where_nothing_is_missed() -> None:
 
 
 def test_the_best_of_all_surveys_is_kept() -> None:
-    space, found = scripted([10.0, 4.0, 6.0], missing=True, rounds=3)
+    space, found = scripted([10.0, 4.0, 6.0], missing=True)
     assert found.value == 4.0
     np.testing.assert_array_equal(found.weights.values, space.seen[1])
 
 
 def test_where_two_score_alike_the_earlier_is_kept() -> None:
-    space, found = scripted([10.0, 10.0 * (1 - 1e-9)], missing=True, rounds=2)
+    space, found = scripted([10.0, 10.0 * (1 - 1e-9)], missing=True)
     np.testing.assert_array_equal(found.weights.values, space.seen[0])
     assert not found.weights.moved
 
@@ -352,16 +352,12 @@ def test_a_copy_of_the_weights_begun_with_changes_nothing(space: str, solver: st
     domain = problem.domain(EPS)
     answers = []
     for kind in (Search, Copying):
-        make_rule, update = steps_for(solver, domain)
-        loose_rule, loose = steps_for(solver, problem.domain(0.4))
         part = make_space(problem)
-        first = Search(problem, problem.domain(0.4), part, loose_rule, loose, 100).run()
+        first = Search(problem, problem.domain(0.4), part, solver, 100).run()
         if kind is Copying:
             weights = replace(first.weights, values=first.weights.values.copy())
             first = replace(first, weights=weights)
-        search = kind(
-            problem, domain, part, make_rule, update, 100, group_domain=domain, sparse=True
-        )
+        search = kind(problem, domain, part, solver, 100, group_domain=domain, sparse=True)
         answers.append(search.run(first))
     plain, copied = answers
     np.testing.assert_array_equal(copied.weights.values, plain.weights.values)
@@ -387,12 +383,12 @@ def test_outliers_in_several_directions_are_all_seen_at_first() -> None:
 
 
 def test_a_descent_ends_at_its_level_or_after_two_slow_steps_in_a_row() -> None:
-    ends = _NearOrSlow(level=1.0, slow=0.9)
+    ends = near_or_slow(level=1.0, slow=0.9)
     none = np.empty(0)
     # Quick, slow, quick, slow, slow: only two in a row end it.
     assert [ends(value, none) for value in (10.0, 9.5, 5.0, 4.9, 4.8)] == [False] * 4 + [True]
     # A step that is exactly as quick as asked for is not slow.
-    ends = _NearOrSlow(level=1.0, slow=0.5)
+    ends = near_or_slow(level=1.0, slow=0.5)
     assert [ends(value, none) for value in (8.0, 4.0, 2.0, 1.0)] == [False] * 3 + [True]
 
 

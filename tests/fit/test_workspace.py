@@ -113,7 +113,7 @@ def test_beside_components_directions_hold_them_and_take_them_out() -> None:
     beside = problem.with_objective(replace(problem.objective, removed=component))
     space = Basis(beside)
     survey = space.survey(UNIFORM)
-    assert survey.value == pytest.approx(beside.objective.verify(UNIFORM).value, rel=1e-12)
+    assert survey.value == pytest.approx(beside.objective.verify(UNIFORM), rel=1e-12)
     space.widen(UNIFORM)
     np.testing.assert_allclose(basis_of(space)[:, :2], component)
     # The direction of most variance beside them is in the basis, and is all the norm sees there.
@@ -251,7 +251,7 @@ def test_a_spectral_norm_is_spread_over_all_directions_above_the_clean_level(
 
 
 def columns_at(survey: Survey, kurtosis: float = 3.0) -> Columns:
-    space = Columns(sparse(np.zeros((N, survey.form.n_features)), kurtosis), 6)
+    space = Columns(sparse(np.zeros((N, len(survey.energy))), kurtosis), 6)
     space._survey = survey
     return space
 
@@ -264,7 +264,7 @@ def evident(survey: Survey, factor: float = 1.0, kurtosis: float = 3.0) -> list[
 def test_evidence_is_energy_beyond_that_of_noise() -> None:
     energy = np.full(100, 10.0 / N)
     energy[:3] = [35.0 / N, 45.0 / N, 80.0 / N]
-    survey = Survey(1.0, Form.zero(100), np.arange(3), energy, np.zeros(100), 10)
+    survey = Survey(1.0, np.arange(3), energy, np.zeros(100), 10)
     # Of 10 squares of unit noise, one in 2000 sums exceeds 31.4, and half more is 47.1.
     assert evident(survey) == [0, 1, 2]
     assert evident(survey, TUNING.clear_evidence) == [2]
@@ -273,7 +273,7 @@ def test_evidence_is_energy_beyond_that_of_noise() -> None:
 def test_heavy_tails_are_no_evidence_on_the_diagonal() -> None:
     own = np.zeros(100)
     own[0] = 90.0 / N
-    survey = Survey(1.0, Form.zero(100), np.arange(3), np.full(100, 10.0 / N), own, 10)
+    survey = Survey(1.0, np.arange(3), np.full(100, 10.0 / N), own, 10)
     assert evident(survey) == [0]
     assert evident(survey, kurtosis=10.0) == []
 

@@ -177,7 +177,7 @@ def test_objectives_of_second_moments_are_convex(any_kind: Kind, name: str, seed
     assert at_w.value >= at_v.value + at_v.subgradient @ (w - v) - 1e-12
 
 
-@every_objective
+@pytest.mark.parametrize("name", [name for name in OBJECTIVES if "sparse" in name])
 def test_a_survey_has_the_value_of_a_full_evaluation(any_kind: Kind, name: str) -> None:
     objective, w = OBJECTIVES[name](any_kind(rows(4))), inner_point(4)
     value = objective.survey(w, 3).value

@@ -89,15 +89,6 @@ def test_a_value_at_the_level_itself_is_not_spread() -> None:
     np.testing.assert_array_equal(np.abs(found.form.to_array()), np.diag([1.0, 0.0, 0.0]))
 
 
-def test_a_survey_names_the_features_that_the_directions_have_most_of() -> None:
-    A = np.zeros((8, 8))
-    A[np.ix_([1, 4], [1, 4])] = [[3.0, 2.0], [2.0, 3.0]]
-    A[6, 6] = -1.5
-    survey = KyFan(2).survey(ArrayMoment(A), 3)
-    assert survey.coordinates.tolist() == [1, 4, 6]
-    assert survey.value == pytest.approx(6.5)
-
-
 def assert_eigenpairs(A: Array, values: Array, vectors: Array, count: int) -> None:
     expected = np.linalg.eigvalsh(A)
     expected = expected[np.argsort(-np.abs(expected), kind="stable")][:count]

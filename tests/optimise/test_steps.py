@@ -28,16 +28,6 @@ def test_the_constant_step_is_constant() -> None:
     assert [rule.decide(at(v), 1.0) for v in (3.0, 5.0)] == [(0.3, True), (0.3, True)]
 
 
-def test_the_weakly_convex_step_is_that_of_the_paper() -> None:
-    # xi / sqrt(T) with xi = sqrt(gap / (beta L^2)).
-    rule = Constant.weakly_convex(gap=2.0, lipschitz=3.0, smoothness=8.0, n_steps=100)
-    assert rule.step == pytest.approx(np.sqrt(2.0 / (8.0 * 9.0)) / 10.0)
-
-
-def test_the_convex_step_is_radius_over_lipschitz_root_steps() -> None:
-    assert Constant.convex(2.0, 4.0, 25).step == pytest.approx(0.1)
-
-
 def test_the_polyak_step_is_the_gap_over_the_squared_gradient() -> None:
     assert Polyak(1.0).decide(at(3.0), 8.0) == (pytest.approx(0.25), True)
 

@@ -48,7 +48,7 @@ from outweigh.optimise.capped_simplex import CappedSimplex
 from outweigh.optimise.descent import Iterate
 from outweigh.protocols import Array, Indices, Samples
 from outweigh.research.algorithms import fit_paper
-from outweigh.research.moreau import moreau_gradient
+from outweigh.research.moreau import moreau_gradient, stationarity, theorem_stationarity
 from outweigh.samples import ArrayRows, Rows
 from outweigh.samples.rows import Accepted
 
@@ -320,7 +320,7 @@ class RobustEstimator(Parameters, JudgesRows, BaseEstimator):
         return explain_rows(self._score, self.offset_, rows, int(top), np.asarray(labels), names)
 
     def certify(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> Certificate:
-        """Return the certificate with the gradient of the Moreau envelope, which takes longer.
+        """Return the certificate with its stationarity and Moreau gradient, which take longer.
 
         Of the objective that the weights were searched for; for components, beside them.
 
@@ -360,8 +360,14 @@ class RobustEstimator(Parameters, JudgesRows, BaseEstimator):
         bound = self.contamination_bound_ + 1e-12 * (pruned.size > 0)
         domain = CappedSimplex.from_contamination(distinct.weight, bound).pruned(pruned)
         weights = domain.project(distinct.merged(searched))
-        moreau = moreau_gradient(self._searched_for(samples), domain, weights)
-        return replace(self.certificate_, moreau=moreau)
+        objective = self._searched_for(samples)
+        subgradient = objective.evaluate(weights).subgradient
+        return replace(
+            self.certificate_,
+            stationarity=stationarity(domain, weights, subgradient),
+            theorem_stationarity=theorem_stationarity(domain.n_effective(weights), bound),
+            moreau=moreau_gradient(objective, domain, weights),
+        )
 
     def _searched_for(self, samples: Samples) -> MomentObjective:
         """Return the objective that the search lowered, on rows in units of their noise."""

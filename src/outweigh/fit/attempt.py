@@ -21,13 +21,11 @@ from outweigh.fit.problem import Problem, typical_kurtosis
 from outweigh.fit.readers import DenseReader, Reader, SparseReader, orthonormal
 from outweigh.fit.search import Found, Search, Weights
 from outweigh.fit.task import Settings, Task
-from outweigh.fit.tuning import Tuning
 from outweigh.fit.workspace import Everything, Part, Workspace, coordinates, workspace_for
 from outweigh.norms import KyFan
 from outweigh.norms.entrywise import top_k_indices
 from outweigh.objectives import MomentObjective
 from outweigh.optimise.descent import Callback
-from outweigh.optimise.steps import steps_for
 from outweigh.protocols import Array, Indices, Samples, Status
 from outweigh.samples.matrices import as_array
 
@@ -60,6 +58,7 @@ class Solution:
         return above, not is_explained(self.found)
 
 
+@dataclass(eq=False)
 class Attempt:
     """One way along the road, in given units and with given counts of entries.
 
@@ -75,41 +74,40 @@ class Attempt:
         From weights to the law of a typical feature under them.
     """
 
-    def __init__(
-        self,
-        noise: Noise,
-        task: Task,
-        counts: tuple[int, ...],
-        settings: Settings,
-        callback: Callback | None,
-        law: Callable[[Array], Law],
-    ) -> None:
-        self._noise, self._task, self._settings = noise, task, settings
-        self._counts, self._callback = counts, callback
+    noise: Noise
+    task: Task
+    counts: tuple[int, ...]
+    settings: Settings
+    callback: Callback | None
+    law: Callable[[Array], Law]
+
+    def __post_init__(self) -> None:
+        noise, task, counts, tuning = self.noise, self.task, self.counts, self.settings.tuning
         self._part, samples = coordinates(noise, task)
-        self._reader = _reader(noise, task, counts, settings.tuning)
-        norm = (
-            task.norm(counts[0] if counts else 1)
-            if self._reader is None
-            else self._reader.residual_norm
-        )
+        self._reader: Reader | None = None
+        norm = task.norm(counts[0] if counts else 1)
+        if task.n_components:
+            d = noise.samples.n_features
+            dense = DenseReader(task.n_components, tuning.candidates, d)
+            self._reader = SparseReader(counts, tuning.candidates) if task.is_sparse else dense
+            norm = self._reader.residual_norm
         self._problem = Problem(
             MomentObjective(samples, norm, task.centred),
             noise.sample_weight,
             noise.pruned,
             typical_kurtosis(noise.samples, noise.untouched),
             noise.samples.n_features,
-            settings.tuning,
-            law,
+            tuning,
+            self.law,
         )
 
     def solve(self) -> Solution:
         """Search at the bound, then at the share that it removed or beside better components."""
-        known, problem = self._settings.contamination is not None, self._problem
-        bound = self._settings.bound
+        known, problem = self.settings.contamination is not None, self._problem
+        bound = self.settings.bound
         components = self._first_components()
         current = _beside(problem, components)
-        space = workspace_for(current, sum(self._counts))
+        space = workspace_for(current, sum(self.counts))
         if self._reader is None:
             found = self._search_for_mean(space)
         else:
@@ -118,28 +116,28 @@ class Attempt:
             current, found, components = self._read_again(found, components)
             # Rows that were only pruned leave nothing to search for.
             if found.weights.moved if not known else found.status is not Status.REACHED:
-                space = workspace_for(current, sum(self._counts))
+                space = workspace_for(current, sum(self.counts))
                 found = self._search(current, share, space).run()
                 current, found, components = self._read_again(found, components)
             current, found, components = self._weighed(current, found, components)
-        solution = Solution(self._noise, self._part, current, found, bound, components)
+        solution = Solution(self.noise, self._part, current, found, bound, components)
         # In wrong units rows that did not come clean are no better seen by another look.
         if self._reader is None and (
-            found.status is Status.REACHED or better_units(solution, self._settings) is None
+            found.status is Status.REACHED or better_units(solution, self.settings) is None
         ):
             solution = replace(solution, found=self._further(current, found, space))
             # The features of the answer are not those of whitened rows.
-            if self._task.is_sparse and self._noise.standardizer.whitener is None:
+            if self.task.is_sparse and self.noise.standardizer.whitener is None:
                 solution = self._on_support(solution)
-            elif self._settings.finds_scales and found.status is Status.REACHED:
+            elif self.settings.finds_scales and found.status is Status.REACHED:
                 solution = self._on_crowded(solution)
         least = problem.least_bound(solution.found.weights.values)
         return replace(solution, bound=problem.in_whole_rows(bound) if known else least)
 
     def _search_for_mean(self, space: Workspace) -> Found:
         """Search at the bound, and where that is loose at the share that was removed."""
-        problem, bound = self._problem, self._settings.bound
-        if self._settings.contamination is not None:
+        problem, bound = self._problem, self.settings.bound
+        if self.settings.contamination is not None:
             return self._search(problem, bound, space, bound).run()
         loose = self._search(problem, bound, space).loosely()
         if not loose.weights.moved:
@@ -166,24 +164,22 @@ class Attempt:
         search is not a loose one, under which a descent removes too many clean rows to point
         anywhere.
         """
-        settings, domain = self._settings, self._problem.domain(share)
-        make_rule, update = steps_for(settings.solver, domain)
+        settings = self.settings
         return Search(
             problem,
-            domain,
+            self._problem.domain(share),
             space,
-            make_rule,
-            update,
+            settings.solver,
             settings.max_iter,
             group_domain=self._problem.domain(in_groups) if in_groups else None,
             start=start,
-            sparse=self._task.is_sparse and problem is self._problem,
-            callback=self._callback,
+            sparse=self.task.is_sparse and problem is self._problem,
+            callback=self.callback,
         )
 
     def _more(self, problem: Problem, found: Found, space: Workspace) -> Found:
         """Return what a search finds beside what was found, which stays."""
-        bound = self._settings.bound
+        bound = self.settings.bound
         more = self._search(problem, bound, space, bound, found.weights).run()
         return replace(more, trace=found.trace + more.trace)
 
@@ -205,14 +201,14 @@ class Attempt:
         if self._reader is None:
             return np.empty((samples.n_features, 0))
         excess = excess_of(self._problem, self._problem.untouched)
-        if self._settings.contamination == 0.0 and self._task.n_nonzero is None:
+        if self.settings.contamination == 0.0 and self.task.n_nonzero is None:
             return self._reader.plain(excess)
-        return self._reader.initial(excess, samples, self._noise.kept)
+        return self._reader.initial(excess, samples, self.noise.kept)
 
     def level_beside_first(self) -> float:
         """Return the level of the columns beside the first components, in units of the noise."""
         components = self._part.lift(self._first_components())
-        return level_beside(self._noise.samples, self._noise.untouched, components)
+        return level_beside(self.noise.samples, self.noise.untouched, components)
 
     def _read_again(self, found: Found, components: Array) -> tuple[Problem, Found, Array]:
         """Return the problem beside the components under the weights found, and both."""
@@ -231,7 +227,7 @@ class Attempt:
         """
         assert self._reader is not None
         problem, before = self._problem, found.weights
-        domain = problem.domain(self._settings.bound)
+        domain = problem.domain(self.settings.bound)
         # Read off rows only where there are any to weigh.
         law = cache(lambda: problem.law(before.values))
         values, groups, wrong = groups_spread(
@@ -242,7 +238,7 @@ class Attempt:
             orthonormal(components),
             self._reader.leading,
             lambda direction: law().along(self._part.lift(direction)),
-            centred=self._task.centred,
+            centred=self.task.centred,
             most=problem.tuning.groups,
         )
         if not groups:
@@ -265,11 +261,11 @@ class Attempt:
         are hidden there. What was found on all features stays.
         """
         samples, found = self._problem.samples, solution.found
-        support = top_k_indices(mean_in_units(self._noise, found.weights.values), self._counts[0])
+        support = top_k_indices(mean_in_units(self.noise, found.weights.values), self.counts[0])
         objective = MomentObjective(samples.columns(support).at_hand(), KyFan(1), True)
         few = replace(self._problem, objective=objective, n_ambient=support.size)
         part = Part(samples.n_features, columns=support)
-        value = cache(lambda weights: objective.verify(weights.values).value)
+        value = cache(lambda weights: objective.verify(weights.values))
         if not few.is_clean(value(found.weights), found.weights.values):
             more = self._more(few, found, Everything(few, part))
             found = seen_by(self._problem, more)
@@ -285,7 +281,7 @@ class Attempt:
 
         A scale that was read off a feature itself hides what does from second moments.
         """
-        noise, problem, weights = self._noise, self._problem, solution.found.weights.values
+        noise, problem, weights = self.noise, self._problem, solution.found.weights.values
         places, times = spread_places(noise.sample_weight, noise.keys, _ROWS_FOR_CROWDS)
         total = noise.sample_weight.sum()
         times = times * weights[places] / noise.sample_weight[places] * total
@@ -308,7 +304,7 @@ class Attempt:
         if not problem.tuning.groups:
             return found
         law = self._law_of_features(before.values)
-        domain = problem.domain(self._settings.bound)
+        domain = problem.domain(self.settings.bound)
         values, groups, wrong = groups_in_features(samples, domain, before.values, part.lift, law)
         if not groups or (law == GAUSSIAN and problem.law(before.values) != GAUSSIAN):
             return found
@@ -316,7 +312,7 @@ class Attempt:
         weighed = replace(found, weights=before.by_groups(values, lifted, wrong))
         # Modes of a skewed feature are no outliers: without them the rows that are left look worse,
         # even in units that follow from their weights.
-        factor = better_units(replace(solution, found=weighed), self._settings)
+        factor = better_units(replace(solution, found=weighed), self.settings)
         objective = problem.objective
         if factor is not None:
             objective = replace(objective, samples=problem.samples.rescaled(factor))
@@ -344,22 +340,13 @@ def _beside(problem: Problem, components: Array) -> Problem:
 
 def seen_by(problem: Problem, found: Found) -> Found:
     """Return what was found as a problem beside other components sees it."""
-    seen = problem.objective.verify(found.weights.values)
+    value = problem.objective.verify(found.weights.values)
     status = found.status
-    if problem.is_clean(seen.value, found.weights.values):
+    if problem.is_clean(value, found.weights.values):
         status = Status.REACHED
     elif status is Status.REACHED:
         status = Status.STALLED
-    return replace(found, value=seen.value, form=seen.form, status=status)
-
-
-def _reader(noise: Noise, task: Task, counts: tuple[int, ...], tuning: Tuning) -> Reader | None:
-    """Return what reads components off a matrix; None for a mean."""
-    if task.n_components == 0:
-        return None
-    if task.n_nonzero is None:
-        return DenseReader(task.n_components, tuning.candidates, noise.samples.n_features)
-    return SparseReader(counts, tuning.candidates)
+    return replace(found, value=value, status=status)
 
 
 def mean_in_units(noise: Noise, weights: Array) -> Array:

@@ -1,4 +1,4 @@
-"""How good a weight vector is: stationarity, level, and a verdict a person can read."""
+"""How good weights are: their level, and a verdict a person can read."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from outweigh.fit.problem import Problem
 from outweigh.fit.search import Found
 from outweigh.fit.tuning import TUNING
 from outweigh.norms.floor import NoiseFloor
-from outweigh.optimise.capped_simplex import CappedSimplex
-from outweigh.protocols import Array, Status
+from outweigh.protocols import Status
 
 # With fewer rows than this no second moment tells a wrong one from a clean one.
 # The share of rows that it is told of how far they may lie from the others and not be seen.
@@ -59,12 +58,6 @@ class Certificate:
         The objective over all features at the weights.
     noise_floor : NoiseFloor
         What clean data of as many effective samples scores.
-    stationarity : float
-        The norm of the steepest feasible descent for one subgradient: an upper bound on the
-        stationarity of the paper (Definition 2.3), which at a kink need not vanish.
-    theorem_stationarity : float
-        The level n^(1/2) delta^2 eps^(-3/2), with delta = eps sqrt(log 1/eps) and constant one,
-        below which the paper's theorem guarantees the estimate.
     removed : float
         The share of the sample weight taken away.
     contamination_bound : float
@@ -108,14 +101,18 @@ class Certificate:
         there, or how far they go together by ranks where that is more; 0 where nobody looked.
     factors : int or None
         How many directions stand out from white noise under the weights; None where nobody looked.
+    stationarity : float or None
+        The norm of the steepest feasible descent for one subgradient: an upper bound on the
+        stationarity of the paper (Definition 2.3), which at a kink need not vanish.
+    theorem_stationarity : float or None
+        The level n^(1/2) delta^2 eps^(-3/2), with delta = eps sqrt(log 1/eps) and constant one,
+        below which the paper's theorem guarantees the estimate.
     moreau : Moreau or None
-        Only where it was asked for: it costs many evaluations.
+        These three only where they were asked for, by `certify(X)`: they cost many evaluations.
     """
 
     objective: float
     noise_floor: NoiseFloor
-    stationarity: float
-    theorem_stationarity: float
     removed: float
     contamination_bound: float
     status: Status
@@ -134,6 +131,8 @@ class Certificate:
     support_level: float = 0.0
     factors: int | None = None
     unlike_clean: str = "the noise is not white"
+    stationarity: float | None = None
+    theorem_stationarity: float | None = None
     moreau: Moreau | None = None
 
     @property
@@ -305,8 +304,6 @@ class Certificate:
             self.verdict,
             f"  objective     {self.objective:.4g} ({level})",
             f"  removed       {self.removed:.2%} of at most {self.contamination_bound:.2%}",
-            f"  stationarity  {self.stationarity:.4g} "
-            f"(the theorem's scale is {self.theorem_stationarity:.4g})",
         ]
         if math.isfinite(self.unseen):
             lines.append(
@@ -314,42 +311,23 @@ class Certificate:
                 "noise units away"
             )
         if self.moreau is not None:
-            lines.append(
-                f"  Moreau        {self.moreau.gradient_norm:.4g} +- {self.moreau.accuracy:.2g}"
-            )
+            lines += [
+                f"  stationarity  {self.stationarity:.4g} "
+                f"(the theorem's scale is {self.theorem_stationarity:.4g})",
+                f"  Moreau        {self.moreau.gradient_norm:.4g} +- {self.moreau.accuracy:.2g}",
+            ]
         return "\n".join(lines)
-
-
-def stationarity(domain: CappedSimplex, weights: Array, subgradient: Array) -> float:
-    """Return the length of the projection of -g on the tangent cone of D at w.
-
-    It is 0 exactly where no feasible direction descends along this subgradient.
-    """
-    direction = domain.project_tangent(weights, -domain.metric * subgradient)
-    counted = domain.metric > 0
-    return float(np.sqrt(np.sum(direction[counted] ** 2 / domain.metric[counted])))
-
-
-def theorem_stationarity(n_samples: float, contamination: float) -> float:
-    """Return n^(1/2) delta^2 eps^(-3/2) with delta = eps sqrt(log(1/eps)); Theorems 3.1 and D.1."""
-    if contamination <= 0.0:
-        return 0.0
-    delta_sq = contamination**2 * math.log(1.0 / contamination)
-    return math.sqrt(n_samples) * delta_sq / contamination / math.sqrt(contamination)
 
 
 def certified(
     problem: Problem, found: Found, bound: float, noise: str, expected: float = 1.0
 ) -> Certificate:
     """Say how good weights are, from the last survey at them."""
-    objective, weights = problem.objective, found.weights.values
-    subgradient, _ = objective.differentiate(found.form, objective.samples.mean(weights))
+    weights = found.weights.values
     floor = NoiseFloor(0.0, 0.0) if noise == "other" else problem.floor(weights)
     return Certificate(
         objective=found.value,
         noise_floor=floor,
-        stationarity=stationarity(problem.domain(bound), weights, subgradient),
-        theorem_stationarity=theorem_stationarity(problem.n_effective(weights), bound),
         removed=problem.removed(weights),
         contamination_bound=bound,
         status=found.status or Status.EXHAUSTED,

@@ -152,7 +152,7 @@ def _crowded(
         for outermost, (begin, end) in zip((0, size), intervals[:, place].tolist(), strict=True):
             # None on a side is an interval from 0 to 0.
             outwards = min(begin, outermost), max(end, outermost)
-            for start, stop in ((begin, end), outwards) if end else ():
+            for start, stop in dict.fromkeys(((begin, end), outwards)) if end else ():
                 o, e = (of[place, stop] - of[place, start] for of in (below, expected))
                 guess = np.zeros(size)
                 guess[start:stop] = max(1.0 - e / o, 0.0)

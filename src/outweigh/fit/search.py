@@ -9,9 +9,9 @@ says what clean is.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, cached_property
 
 import numpy as np
 
@@ -22,8 +22,9 @@ from outweigh.fit.workspace import Workspace
 from outweigh.forms import Form
 from outweigh.norms.floor import NoiseFloor
 from outweigh.optimise.capped_simplex import CappedSimplex
-from outweigh.optimise.descent import Callback, Iterate, Result, descend
-from outweigh.protocols import Array, Status, StepRule, Survey, Update
+from outweigh.optimise.descent import Callback, Iterate, Reached, Result, descend
+from outweigh.optimise.steps import steps_for
+from outweigh.protocols import Array, Status, Survey
 
 # Of two that score alike but for rounding the earlier is kept.
 _NOT_ROUNDING = 1.0 - 1e-6
@@ -76,20 +77,20 @@ class Weights:
 class Found:
     """What a search ends with.
 
-    ``value`` is the objective over all features at the weights and ``form`` attains it, both by the
-    last survey. The status is None where the weights come of a descent after it.
+    ``value`` is the objective over all features at the weights, by the last survey. The status is
+    None where the weights come of a descent after it.
     ``support_level`` is the spectral norm on the features of a sparse answer, over the level of
     clean rows there; 0 where nobody looked.
     """
 
     weights: Weights
     value: float
-    form: Form
     status: Status | None
     trace: tuple[Iterate, ...]
     support_level: float = 0.0
 
 
+@dataclass(eq=False)
 class Search:
     """Rounds of survey, descent and groups over one set of weights.
 
@@ -100,10 +101,8 @@ class Search:
         The weights that the descent may reach.
     workspace : Workspace
         Widened on the way. Where another search has left evidence in it, a descent comes first.
-    make_rule : callable
-        From a target level to a fresh step rule.
-    update : Update
-        How weights move against a subgradient and back into the domain.
+    solver : str
+        How to descend, one of `outweigh.optimise.steps.SOLVERS`.
     max_iter : int
         Evaluations of the objective allowed.
     group_domain : CappedSimplex, optional
@@ -117,36 +116,24 @@ class Search:
         Sees every iterate.
     """
 
-    def __init__(
-        self,
-        problem: Problem,
-        domain: CappedSimplex,
-        workspace: Workspace,
-        make_rule: Callable[[float], StepRule],
-        update: Update,
-        max_iter: int,
-        *,
-        group_domain: CappedSimplex | None = None,
-        start: Weights | None = None,
-        sparse: bool = False,
-        callback: Callback | None = None,
-    ) -> None:
-        self._problem = problem
-        self._domain = domain
-        self._workspace = workspace
-        self._make_rule = make_rule
-        self._update = update
-        self._max_iter = max_iter
-        self._group_domain = group_domain
-        self._sparse = sparse
-        self._callback = callback
-        self._trace: list[Iterate] = []
-        self._last: Result | None = None
-        self._first = (
-            Weights.untouched(domain.reference(), problem.objective.n_features)
-            if start is None
-            else replace(start, values=domain.project(start.values))
-        )
+    problem: Problem
+    domain: CappedSimplex
+    workspace: Workspace
+    solver: str
+    max_iter: int
+    group_domain: CappedSimplex | None = None
+    start: Weights | None = None
+    sparse: bool = False
+    callback: Callback | None = None
+    _trace: list[Iterate] = field(default_factory=list, init=False)
+    _last: Result | None = field(default=None, init=False)
+
+    @cached_property
+    def _first(self) -> Weights:
+        """The weights that the search sets out from."""
+        if self.start is None:
+            return Weights.untouched(self.domain.reference(), self.problem.objective.n_features)
+        return replace(self.start, values=self.domain.project(self.start.values))
 
     def run(self, loose: Found | None = None) -> Found:
         """Search for clean weights.
@@ -155,14 +142,12 @@ class Search:
         ----------
         loose : Found, optional
             By a search over a larger set of weights, which has left its evidence in the workspace:
-            a descent then comes before the first survey.
+            a descent then goes on from there before the first survey.
         """
         descended = self._first
         if loose is not None:
-            if self._workspace.continues:
-                values = self._domain.project(loose.weights.values)
-                descended = replace(loose.weights, values=values, groups=())
-            descended = self._descend(descended)
+            values = self.domain.project(loose.weights.values)
+            descended = self._descend(replace(loose.weights, values=values, groups=()))
         *_, found = self._rounds(descended)
         return found
 
@@ -180,63 +165,58 @@ class Search:
     def _rounds(self, descended: Weights) -> Iterator[Found]:
         """Yield what there is after each descent, and at last what the search ends with."""
         best: Found | None = None
-        status: Status | None = None
         weights = self._weigh(descended)
-        for _ in range(self._problem.tuning.max_rounds):
+        while True:
             survey = self._survey(weights)
-            if weights is not descended and not self._problem.is_clean(
-                survey.value, weights.values
-            ):
+            if weights is not descended and not self.problem.is_clean(survey.value, weights.values):
                 # Groups that leave the rows unclean have given weight back to other outliers.
                 least = np.minimum(weights.values, descended.values)
-                values = (self._group_domain or self._domain).project(least / least.sum())
+                values = (self.group_domain or self.domain).project(least / least.sum())
                 both = replace(descended, values=values, groups=weights.groups, wrong=weights.wrong)
                 again = self._survey(both)
                 if again.value < _NOT_ROUNDING * survey.value:
                     survey, weights = again, both
-            found = Found(weights, survey.value, survey.form, None, ())
+            found = Found(weights, survey.value, None, ())
             status = self._ended(survey, weights)
             reached = status is Status.REACHED
             if best is None or reached or found.value < _NOT_ROUNDING * best.value:
                 best = found
             if status is not None:
-                break
-            self._workspace.widen(weights.values)
+                yield replace(best, status=status, trace=tuple(self._trace))
+                return
+            self.workspace.widen(weights.values)
             descended = self._descend(descended)
             weights = self._weigh(descended)
             yield replace(best, weights=weights, trace=tuple(self._trace))
-        assert best is not None
-        yield replace(best, status=status or Status.EXHAUSTED, trace=tuple(self._trace))
 
     def _ended(self, survey: Survey, weights: Weights) -> Status | None:
         """Return how the search ends with this survey, or None if another round should begin."""
-        if self._problem.is_clean(survey.value, weights.values):
+        if self.problem.is_clean(survey.value, weights.values):
             return Status.REACHED
-        if len(self._trace) >= self._max_iter:
+        if len(self._trace) >= self.max_iter:
             return Status.EXHAUSTED
         if self._last is None:
             return None
         # What only the workspace shows has withstood the descent there; the rest is noise.
-        return None if self._workspace.misses(weights.values) else Status.STALLED
+        return None if self.workspace.misses(weights.values) else Status.STALLED
 
     def _survey(self, weights: Weights) -> Survey:
-        survey = self._workspace.survey(weights.values)
+        survey = self.workspace.survey(weights.values)
         self._record(Iterate(len(self._trace), survey.value, 0.0, True))
         return survey
 
     def _descend(self, begin: Weights) -> Weights:
         """Return the weights at the end of a descent on the workspace."""
-        space, tuning = self._workspace, self._problem.tuning
+        space = self.workspace
         level = self._level(begin.values).median
-        ended = _NearOrSlow(level, tuning.slow)
-
+        make_rule, update = steps_for(self.solver, self.domain)
         found = descend(
             space.objective,
-            self._update,
-            self._make_rule(level),
+            update,
+            make_rule(level),
             begin.values,
-            max_iter=max(1, self._max_iter - len(self._trace)),
-            reached=ended,
+            max_iter=max(1, self.max_iter - len(self._trace)),
+            reached=near_or_slow(level, self.problem.tuning.slow),
             callback=self._record,
         )
         self._last = found
@@ -250,19 +230,19 @@ class Search:
 
     def _weigh(self, descended: Weights) -> Weights:
         """Return weights by the groups of outliers that a descent has revealed."""
-        most = self._problem.tuning.groups
+        most = self.problem.tuning.groups
         # What was found before has been weighed.
-        if self._group_domain is None or self._last is None or not (most and descended.moved):
+        if self.group_domain is None or self._last is None or not (most and descended.moved):
             return descended
-        space, problem = self._workspace, self._problem
+        space, problem = self.workspace, self.problem
         values, groups, wrong = groups_apart(
             space.objective.samples,
-            self._group_domain,
+            self.group_domain,
             self._first.values,
             descended.values,
             space.part.lift,
             cache(lambda: problem.law(descended.values)),
-            sparse=self._sparse,
+            sparse=self.sparse,
             features=space.part.basis is None,
             most=most,
         )
@@ -273,30 +253,28 @@ class Search:
 
     def _level(self, weights: Array) -> NoiseFloor:
         """Return what clean rows score on the workspace."""
-        space = self._workspace
-        return self._problem.floor(weights, space.objective.norm, space.n_noise)
+        space = self.workspace
+        return self.problem.floor(weights, space.objective.norm, space.n_noise)
 
     def _record(self, iterate: Iterate) -> bool:
         """Add a line to the trace of the whole search; return whether the user stops it."""
         iterate = replace(iterate, iteration=len(self._trace))
         self._trace.append(iterate)
-        return bool(self._callback is not None and self._callback(iterate))
+        return bool(self.callback is not None and self.callback(iterate))
 
 
-class _NearOrSlow:
-    """Ends a descent on a workspace at its level, or where two steps in a row hardly lower it.
+def near_or_slow(level: float, slow: float) -> Reached:
+    """Return what ends a descent at a level, or where two steps in a row hardly lower the value.
 
-    The workspace was chosen where noise is largest, so its level may be out of reach; the next
-    survey knows better what is left to do.
+    A workspace was chosen where noise is largest, so its level may be out of reach; the next survey
+    knows better what is left to do.
     """
+    best, in_a_row = np.inf, 0
 
-    def __init__(self, level: float, slow: float) -> None:
-        self._level = level
-        self._slow = slow
-        self._best = np.inf
-        self._in_a_row = 0
+    def ended(value: float, weights: Array) -> bool:
+        nonlocal best, in_a_row
+        in_a_row = in_a_row + 1 if value > slow * best else 0
+        best = min(best, value)
+        return value <= level or in_a_row >= 2
 
-    def __call__(self, value: float, weights: Array) -> bool:
-        self._in_a_row = self._in_a_row + 1 if value > self._slow * self._best else 0
-        self._best = min(self._best, value)
-        return value <= self._level or self._in_a_row >= 2
+    return ended

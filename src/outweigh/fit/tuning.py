@@ -55,8 +55,6 @@ class Tuning:
         With fewer features a descent runs on all of them at once. On parts of them the errors of
         outliers that overlap clean rows are larger: over four draws of `overlap grid` by 2 % in the
         mean, and nine in ten below 1.60 of the oracle's for 1.46.
-    max_rounds
-        Full passes that one search may take.
     units_tolerance
         Units are found again with the weights found where a deviation is off by more than this.
     count_tolerance
@@ -188,7 +186,6 @@ class Tuning:
     fewest_columns: int = _rule(30, off=1)
     clear_evidence: float = _rule(1.5, off=1.0)
     fewest_for_parts: int = _rule(64, off=0)
-    max_rounds: int = _rule(8, off=100)
     units_tolerance: float = _rule(0.03, off=math.inf)
     count_tolerance: float = _rule(0.2, off=0.0)
     attempts: int = _rule(3, off=1)

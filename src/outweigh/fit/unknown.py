@@ -17,7 +17,6 @@ from outweigh.fit.standing_out import judge_on_features
 from outweigh.fit.task import Settings, Task
 from outweigh.fit.tuning import Tuning
 from outweigh.fit.whiteness import MOST_ROWS, bulk_excess, some_columns
-from outweigh.forms import Form
 from outweigh.norms.floor import NoiseFloor
 from outweigh.objectives import MomentObjective
 from outweigh.optimise.descent import Iterate
@@ -75,13 +74,11 @@ def fit_elliptical(noise: Noise, task: Task, settings: Settings) -> Fit:
     problem = Problem(objective, noise.sample_weight, noise.pruned, 3.0, d, settings.tuning)
     weights = Weights.untouched(values, d)
     trusted = float(judged.severity[judged.clean >= 0.5].max(initial=0.0))
-    found = Found(weights, trusted, Form.zero(d), Status.REACHED, (Iterate(0, trusted, 0.0, True),))
+    found = Found(weights, trusted, Status.REACHED, (Iterate(0, trusted, 0.0, True),))
     removed = problem.removed(values)
     certificate = Certificate(
         trusted,
         NoiseFloor(1.0, 1.0),
-        0.0,
-        0.0,
         removed,
         # No weight exceeds what this bound allows it, also where some are removed in part.
         max(removed, 1.0 - kept, settings.contamination or 0.0),

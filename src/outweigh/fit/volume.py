@@ -147,12 +147,11 @@ def fit_by_volume(noise: Noise, task: Task, settings: Settings, *, again: int = 
     elif settings.covariance is not None:
         counts = tuple(effective_entries(column) for column in components.T)
         components = in_features(noise, weights, components, task, counts)
-    evaluation = objective.evaluate(weights)
-    trace = tuple(Iterate(i, evaluation.value, 0.0, True) for i in range(n_iter))
+    value = objective.verify(weights)
+    trace = tuple(Iterate(i, value, 0.0, True) for i in range(n_iter))
     found = Found(
         Weights.untouched(weights, noise.samples.n_features),
-        evaluation.value,
-        evaluation.form,
+        value,
         Status.STATIONARY,
         trace,
     )

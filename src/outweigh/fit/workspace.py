@@ -3,14 +3,15 @@
 A full pass over all pairs of features costs a covariance. The descent needs only the part of
 feature space in which the weighted rows look unclean: the features that carry the evidence for an
 entrywise norm (`Columns`), the directions that carry it for the spectral norm (`Basis`), or, where
-that part is not small, all of it (`Everything`). A `survey` is a full pass at some weights;
-`misses` says whether it shows evidence outside the part; `widen` takes in what it names.
+that part is not small, all of it (`Everything`). Each has its ``part``, the ``objective`` on it
+alone, whose norm may spread ties for the descent, and ``n_noise``, of how many features the noise
+decides the level there. A `survey` is a full pass at some weights; `misses` says whether it shows
+evidence outside the part; `widen` takes in what it names.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 import numpy as np
 from scipy.special import gammainccinv
@@ -71,39 +72,6 @@ class Part:
         return form if self.columns is None else form.lift(self.columns, self.n_features)
 
 
-class Workspace(Protocol):
-    """A part of feature space, which grows with every survey."""
-
-    part: Part
-    objective: MomentObjective
-    """The objective on this part alone; the norm may spread ties, for the descent."""
-
-    @property
-    def continues(self) -> bool:
-        """Whether a descent over a smaller set of weights sets out where one over a larger ended.
-
-        A descent on few features is quick, and better from the start; one on all is neither.
-        """
-        ...
-
-    @property
-    def n_noise(self) -> int:
-        """Of how many features the noise decides the level on this part."""
-        ...
-
-    def survey(self, weights: Array) -> Survey:
-        """Return the value over all features at some weights, by a full pass."""
-        ...
-
-    def misses(self, weights: Array) -> bool:
-        """Tell whether the last survey, at these weights, shows evidence outside this part."""
-        ...
-
-    def widen(self, weights: Array) -> None:
-        """Take in what the last survey, at these weights, named."""
-        ...
-
-
 def workspace_for(problem: Problem, n_entries: int) -> Workspace:
     """Return an empty workspace for a problem.
 
@@ -132,8 +100,6 @@ class Everything:
         Where these lie among more; by default they are all there are.
     """
 
-    continues = True
-
     def __init__(self, problem: Problem, part: Part | None = None) -> None:
         objective = problem.objective
         self.part = Part(objective.n_features) if part is None else part
@@ -143,8 +109,7 @@ class Everything:
 
     def survey(self, weights: Array) -> Survey:
         """Return the value at some weights."""
-        found = self._objective.verify(weights)
-        return Survey(found.value, found.form)
+        return Survey(self._objective.verify(weights))
 
     def misses(self, weights: Array) -> bool:
         """Return False: there is nothing outside."""
@@ -168,8 +133,6 @@ class Columns:
     asked : int
         Features that a first survey names, besides the rows of the maximiser.
     """
-
-    continues = False
 
     def __init__(self, problem: Problem, asked: int) -> None:
         self.coordinates: Indices = np.empty(0, dtype=np.intp)
@@ -229,8 +192,6 @@ class Basis:
     is in too many directions, it is all of the space.
     """
 
-    continues = True
-
     def __init__(self, problem: Problem) -> None:
         self._objective = problem.objective
         self._problem = problem
@@ -244,8 +205,7 @@ class Basis:
     def survey(self, weights: Array) -> Survey:
         """Return the value over all features, and remember its matrix."""
         self._matrix = self._objective.moment(weights)
-        found = self._objective.maximum(self._matrix)
-        return Survey(found.value, found.form)
+        return Survey(self._objective.norm.maximize(self._matrix).value)
 
     def misses(self, weights: Array) -> bool:
         """Tell whether an eigenvector beyond the level lies more outside the span than in it."""
@@ -310,6 +270,9 @@ class Basis:
             return None
         gaps = sizes[first - 1 : last] - sizes[first : last + 1]
         return vectors[:, : first + int(np.argmax(gaps))], n_above
+
+
+Workspace = Everything | Columns | Basis
 
 
 def _spreading(objective: MomentObjective, problem: Problem) -> MomentObjective:

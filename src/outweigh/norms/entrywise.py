@@ -59,7 +59,7 @@ class RowwiseLargest:
         return self._look(matrix, 0)[0]
 
     def survey(self, matrix: MomentMatrix, n_coordinates: int) -> Survey:
-        """Return the value, its form, and the features with most energy in its rows.
+        """Return the value, and the features with most energy in its rows.
 
         Parameters
         ----------
@@ -130,7 +130,7 @@ class LargestEntries:
         return _normalised(d, features[rows], features[cols], values)
 
     def survey(self, matrix: MomentMatrix, n_coordinates: int) -> Survey:
-        """Return the value, its form, and the features with most energy in its largest rows."""
+        """Return the value, and the features with most energy in its largest rows."""
         maximum = self.maximize(matrix)
         form = maximum.form
         squares = np.bincount(form.rows, form.values**2, minlength=matrix.n_features)
@@ -145,8 +145,7 @@ def _survey(maximum: Maximum, rows: Indices, values: Array, n_coordinates: int) 
     coordinates = np.union1d(rows, top_k_indices(energy, n_coordinates))
     own = np.zeros_like(energy)
     own[rows] = np.square(values[np.arange(rows.size), rows])
-    form = maximum.form
-    return Survey(maximum.value, form, coordinates, energy - own, own, rows.size)
+    return Survey(maximum.value, coordinates, energy - own, own, rows.size)
 
 
 def _normalised(n_features: int, rows: Indices, cols: Indices, values: Array) -> Maximum:

@@ -9,8 +9,7 @@ import scipy.linalg
 from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 
 from outweigh.forms import Form
-from outweigh.norms.entrywise import top_k_indices
-from outweigh.protocols import Array, Maximum, MomentMatrix, Survey
+from outweigh.protocols import Array, Maximum, MomentMatrix
 
 # Below this dimension a full symmetric eigendecomposition is as quick as Lanczos.
 _DENSE_LIMIT = 200
@@ -65,12 +64,6 @@ class KyFan:
         kept = strengths != 0
         form = Form.from_directions(vectors[:, kept], strengths[kept])
         return Maximum(value, form, float(strengths @ values))
-
-    def survey(self, matrix: MomentMatrix, n_coordinates: int) -> Survey:
-        """Return the value, its form, and the features that its directions have most of."""
-        found = self.maximize(matrix)
-        along = np.square(found.form.directions) @ np.abs(found.form.strengths)
-        return Survey(found.value, found.form, top_k_indices(along, n_coordinates))
 
 
 def largest_eigenpairs(matrix: MomentMatrix, count: int, tol: float = 1e-9) -> tuple[Array, Array]:

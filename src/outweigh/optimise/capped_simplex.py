@@ -219,10 +219,6 @@ class CappedSimplex:
         weights[ties] = min(max(share, 0.0), 1.0) * self.caps[ties]
         return weights
 
-    def maximize_linear(self, g: ArrayLike) -> FloatArray:
-        """Return the w of D that maximises <g, w>: ``minimize_linear(-g)``."""
-        return self.minimize_linear(-np.asarray(g, dtype=np.float64))
-
     def project_tangent(
         self, w: ArrayLike, direction: ArrayLike, atol: float = _ROUNDING
     ) -> FloatArray:

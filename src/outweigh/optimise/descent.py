@@ -36,9 +36,9 @@ Reached = Callable[[float, Array], bool]
 class Result:
     """What a descent returns.
 
-    ``form`` attains the value at the weights; ``force`` and ``drift`` record the descent as a
-    function of x: a row was pushed down by x'Fx - x'b with F = sum step_t Z_t and b = sum step_t
-    (Z_t + Z_t') mu_t. ``pushed`` is that function at the rows descended on, sum step_t g_t.
+    ``force`` and ``drift`` record the descent as a function of x: a row was pushed down by x'Fx -
+    x'b with F = sum step_t Z_t and b = sum step_t (Z_t + Z_t') mu_t. ``pushed`` is that function at
+    the rows descended on, sum step_t g_t.
     """
 
     weights: Array
@@ -46,7 +46,6 @@ class Result:
     status: Status
     n_iter: int
     trace: tuple[Iterate, ...]
-    form: Form
     force: Form
     drift: Array
     pushed: Array
@@ -118,8 +117,7 @@ def descend(
                 current, evaluation, direction = candidate, trial, ahead
                 # Differences of rounding do not make a point better: the earlier one is kept.
                 if best is None or trial.value < (1.0 - 1e-9) * best.value:
-                    found = (trial.form, force, drift, pushed)
-                    best = Result(current, trial.value, status, 0, (), *found)
+                    best = Result(current, trial.value, status, 0, (), force, drift, pushed)
             # To seven digits, for the reason that `_rounded` gives.
             step = float(f"{next_step:.6e}")
         iterate = Iterate(iteration, trial.value, step, accepted)

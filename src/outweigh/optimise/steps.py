@@ -39,8 +39,7 @@ def steps_for(solver: str, domain: CappedSimplex) -> tuple[Callable[[float], Ste
 class Constant:
     """The same step every time, as the paper's convergence theorems prescribe.
 
-    For the weakly convex mean objectives the step is xi / sqrt(T) with
-    xi = sqrt((f(w_0) - min f) / (beta L^2)); for the convex PCA objectives it is R / (L sqrt(T)).
+    How long it is says `outweigh.research.algorithms.constant_step`.
 
     Parameters
     ----------
@@ -49,19 +48,6 @@ class Constant:
 
     step: float
     finished: Status | None = field(default=None, init=False)
-
-    @classmethod
-    def weakly_convex(
-        cls, gap: float, lipschitz: float, smoothness: float, n_steps: int
-    ) -> Constant:
-        """Return the rule that minimises the bound of the paper's Lemma on projected descent."""
-        xi = math.sqrt(gap / smoothness) / lipschitz
-        return cls(xi / math.sqrt(n_steps))
-
-    @classmethod
-    def convex(cls, radius: float, lipschitz: float, n_steps: int) -> Constant:
-        """Return the rule of the classical bound R L / sqrt(T) for convex objectives."""
-        return cls(radius / (lipschitz * math.sqrt(n_steps)))
 
     def decide(self, evaluation: Evaluation, gradient_norm_sq: float) -> tuple[float, bool]:
         """Accept every point."""

@@ -71,7 +71,7 @@ def fit_paper(
     update, rule = Subgradient(domain), constant_step(objective, domain, budget)
     result = descend(objective, update, rule, problem.untouched, max_iter=budget, callback=callback)
     weights = Weights(result.weights, result.force, result.drift, result.pushed)
-    found = Found(weights, result.value, result.form, result.status, result.trace)
+    found = Found(weights, result.value, result.status, result.trace)
     components = np.empty((d, 0))
     if reader is not None:
         matrix = noise.samples.moment(result.weights, centred=False, reference=1.0)
@@ -101,10 +101,11 @@ def constant_step(objective: MomentObjective, domain: CappedSimplex, n_steps: in
         # The caps exceed the sample weights by 1 / (1 - eps).
         slack = max(float(domain.caps.sum()) - 1.0, 0.0)
         radius = math.sqrt(slack / (1.0 + slack) / n)
-        return Constant.convex(radius, math.sqrt(n) * row_sq, n_steps)
+        return Constant(radius / (math.sqrt(n) * row_sq * math.sqrt(n_steps)))
     lipschitz = math.sqrt(n) * row_sq + 2.0 * spectral_sq / math.sqrt(n)
     gap = objective.evaluate(start).value
-    return Constant.weakly_convex(gap, lipschitz, 2.0 * spectral_sq, n_steps)
+    xi = math.sqrt(gap / (2.0 * spectral_sq)) / lipschitz
+    return Constant(xi / math.sqrt(n_steps))
 
 
 def _as_it_is(rows: Rows, sample_weight: Array, settings: Settings) -> Noise:

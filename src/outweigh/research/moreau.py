@@ -1,4 +1,4 @@
-"""The gradient of the Moreau envelope: a stationarity that is well defined at kinks."""
+"""How far weights are from stationary: along one subgradient, and by the Moreau envelope."""
 
 from __future__ import annotations
 
@@ -94,6 +94,24 @@ def moreau_gradient(
         if accuracy <= rtol * norm or norm == 0.0:
             break
     return Moreau(norm, accuracy, beta)
+
+
+def stationarity(domain: CappedSimplex, weights: Array, subgradient: Array) -> float:
+    """Return the length of the projection of -g on the tangent cone of D at w.
+
+    It is 0 exactly where no feasible direction descends along this subgradient.
+    """
+    direction = domain.project_tangent(weights, -domain.metric * subgradient)
+    counted = domain.metric > 0
+    return float(np.sqrt(np.sum(direction[counted] ** 2 / domain.metric[counted])))
+
+
+def theorem_stationarity(n_samples: float, contamination: float) -> float:
+    """Return n^(1/2) delta^2 eps^(-3/2) with delta = eps sqrt(log(1/eps)); Theorems 3.1 and D.1."""
+    if contamination <= 0.0:
+        return 0.0
+    delta_sq = contamination**2 * math.log(1.0 / contamination)
+    return math.sqrt(n_samples) * delta_sq / contamination / math.sqrt(contamination)
 
 
 def _minimised_on_simplex(function: Callable[[Array], tuple[float, Array]], count: int) -> Array:

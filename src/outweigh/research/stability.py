@@ -179,7 +179,7 @@ def _largest_mean(samples: DenseSamples, domain: CappedSimplex, k: int) -> float
     for direction in (mean, -mean, *(hard_threshold(row, k) for row in drawn)):
         value = -math.inf
         for _ in range(_MAX_ALTERNATIONS):
-            weighted = samples.mean(domain.maximize_linear(samples.project(direction)))
+            weighted = samples.mean(domain.minimize_linear(-samples.project(direction)))
             direction = hard_threshold(weighted, k)
             previous, value = value, float(np.linalg.norm(direction))
             if value <= previous * (1.0 + 1e-9):
@@ -206,7 +206,7 @@ def _largest_moment(objective: MomentObjective, domain: CappedSimplex) -> float:
     best = 0.0
     first = objective.evaluate(domain.reference())
     for start in (first.subgradient, -first.subgradient):
-        weights = domain.maximize_linear(start)
+        weights = domain.minimize_linear(-start)
         value = first.value
         for _ in range(_MAX_ALTERNATIONS):
             evaluation = objective.evaluate(weights)
@@ -214,5 +214,5 @@ def _largest_moment(objective: MomentObjective, domain: CappedSimplex) -> float:
             if evaluation.value <= value * (1.0 + 1e-9):
                 break
             value = evaluation.value
-            weights = domain.maximize_linear(evaluation.subgradient)
+            weights = domain.minimize_linear(-evaluation.subgradient)
     return max(best, first.value)
