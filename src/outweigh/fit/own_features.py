@@ -14,7 +14,7 @@ from outweigh.fit.mixture import NATS
 from outweigh.fit.tuning import TUNING
 from outweigh.protocols import Array
 
-_STEPS = 200
+_STEPS = 40
 
 
 def component_of_bulk(rows: Array, weights: Array, n_rows: float) -> Array | None:
