@@ -161,10 +161,10 @@ class Tuning:
     deviations
         So many deviations below one a variance of clean rows hardly is; so far above its mean what
         the entries of a covariance gain in noise hardly is.
-    spike, elsewhere
+    elsewhere
         The second Gaussian on the features of a component is one of outliers where it is wider than
-        the bulk along one direction by this factor, and in a typical one by no more than that:
-        tails are wider along all.
+        the bulk along a typical direction by no more than this factor: tails are wider along all.
+        Without it components of Laplace rows are off by .059 for .039.
     first_counted
         The entries of a mean are at first this part of the features at most.
     new_length
@@ -234,7 +234,6 @@ class Tuning:
     bulk_part: float = _rule(0.7, off=0.0)
     above_edge: float = _rule(1.15, off=1.0)
     deviations: float = _rule(2.5, off=0.0)
-    spike: float = _rule(3.0, off=1.0)
     elsewhere: float = _rule(1.5, off=math.inf)
     first_counted: float = _rule(0.25, off=1.0)
     new_length: float = _rule(0.03, off=1e-6)
