@@ -218,9 +218,7 @@ def in_features(noise: Noise, weights: Array, found: Array, task: Task) -> Array
     excess = matrix.restrict(np.arange(d))
     # Below the spectral edge a weak spike is in no leading direction, but in a few whitened
     # columns. The bulk varies most along the better ones.
-    each = TUNING.whitened_entries
-    entries = counts or (max(1, TUNING.start_entries // each),) * task.n_components
-    few = tuple(min(each * k, d) for k in entries)
+    few = counts or (min(TUNING.start_entries, d),) * task.n_components
     weak = SparseReader(few).initial(excess, noise.samples, noise.kept)[:, : task.n_components]
     ends = [beyond.sparse(excess, start, counts, limit) for start in (found, weak)]
 
