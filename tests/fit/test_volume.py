@@ -159,3 +159,38 @@ def test_a_far_group_is_found_among_a_hundred_skewed_columns(seed: int) -> None:
     flagged = RobustPCA(5).fit_predict(X) == -1
     assert flagged[:300].all()
     assert flagged[300:].mean() <= 0.03
+
+
+def test_few_rows_that_repeat_are_judged_in_their_span() -> None:
+    # Twelve rows in forty columns, of which six have more than two values.
+    rng = np.random.default_rng(4)
+    kinds = np.where(rng.standard_normal((12, 40)) > 0.0, 1.0, 0.0)
+    kinds[:, :6] = rng.integers(0, 7, (12, 6))
+    X = kinds[rng.integers(0, 12, 1000)]
+    est = RobustPCA(2).fit(X)
+    assert est.certificate_.noise == "other"
+    assert np.isfinite(est.score_samples(X)).all()
+
+
+def test_rows_are_told_by_the_columns_judged_and_reasons_name_them() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((300, 7)) @ rng.standard_normal((7, 7))
+    X[:, 2] = rng.random(300) < 0.1
+    X[:5, 4] += 60.0
+    est = RobustPCA(2).fit(X)
+    np.testing.assert_array_equal(np.flatnonzero(est.predict(X) == -1), np.arange(5))
+    assert all(row[0] == 4 for row in est.explain(X).features)
+    # Nothing is minimised step by step there.
+    assert est.n_iter_ == 1
+    rare = X.copy()
+    rare[:, 2] = 1e9
+    np.testing.assert_array_equal(est.predict(rare), est.predict(X))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_tail_of_clean_heavy_rows_is_no_group(seed: int) -> None:
+    rng = np.random.default_rng([77, seed])
+    X = rng.standard_normal((200, 3)) @ rng.standard_normal((3, 50)) * 2.0
+    X += rng.standard_normal((200, 50)) * np.geomspace(0.5, 2.0, 50)
+    X *= np.sqrt(3.0 / rng.chisquare(3.0, 200))[:, None]
+    assert np.mean(RobustPCA(3).fit_predict(X) == -1) <= 0.04

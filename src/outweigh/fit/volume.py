@@ -185,7 +185,8 @@ def _judged_columns(noise: Noise, samples: Samples, tuning: Tuning) -> tuple[Ind
     """
     columns, every = noise.standardizer.columns, np.arange(samples.n_features)
     rows_enough = noise.kept.sum() >= tuning.rows_per_direction * columns.size
-    if not rows_enough or noise.standardizer.whitener is not None:
+    # Few rows that repeat are seen in coordinates of their span.
+    if not rows_enough or noise.standardizer.whitener is not None or every.size < columns.size:
         return every, False
     rows, weight = noise.some_rows(MOST_ROWS)
     judged, _ = judged_columns(rows[:, columns], weight, tuning)
