@@ -153,7 +153,7 @@ def test_rows_left_out_of_the_fit_seem_no_farther_out_than_the_others(shape) -> 
         ones = np.ones(n)
         weights = np.where(np.arange(n) < n // 5, 0.0, 1.0)
         weights /= weights.sum()
-        limits = beyond_limits(about_mean(X), weights, ones, folds_of(keys(X)), 4)
+        limits = beyond_limits(about_mean(X), weights, ones, folds_of(keys(X)), 4, price=np.log(n))
         flagged.append((limits.combined(DenseSamples(X)) > 1.0)[: n // 5].mean())
     # They are a fifth of the rows, so that in truth none is wrong.
     assert np.mean(flagged) <= 0.05

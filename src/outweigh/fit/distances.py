@@ -277,6 +277,7 @@ def beyond_limits(
     folds: Indices | None,
     q: int,
     groups: Groups = (),
+    price: float = -np.inf,
 ) -> Distances:
     r"""Return distances in q directions and from them, with cut-offs that clean rows do not exceed.
 
@@ -287,10 +288,6 @@ def beyond_limits(
     expected to be clean (Benjamini and Hochberg, 1995). The cut-offs are these limits, or as far as
     the rows within both limits are from the fit to the rows that have weight: of those the few that
     had a part in it are nearer, or farther out along directions that were fitted to them.
-
-    Where the rows beyond are more than single outliers, a second group must explain them better
-    than one law of heavier tail does, by 1.5 log n nats; else that law is the one of clean rows.
-    That those rows lie to one side, as no tail of a symmetric law does, counts for the group.
 
     Parameters
     ----------
@@ -305,6 +302,11 @@ def beyond_limits(
     q : int
     groups : tuple of Group
         Whose rows are beyond the limits wherever they are.
+    price : float
+        Nats by which a second group must explain many rows beyond the limits better than one law of
+        heavier tail does; else that law is the one of clean rows. That those rows lie to one side,
+        as no tail of a symmetric law does, counts for the group. Under weights that have trimmed
+        clean rows tails are not told yet, and nothing is asked for.
     """
     samples = objective.samples
     squared = np.zeros((2, samples.n_samples))
@@ -333,10 +335,11 @@ def beyond_limits(
         law = replace(law, nu=max(told_by, 2.0)).at_median(law.beyond(0.5))
         reach = _discovered_beyond(law, away, weight)
         far = away > reach
-        if weight[far].sum() > max(TUNING.few_far_share * n, TUNING.few_far):
+        many = weight[far].sum() > max(TUNING.few_far_share * n, TUNING.few_far)
+        if price > 0.0 and many:
             group = second_group(away, weight, far, law, most)
             outside = np.where(squared[kind] > reach, sample_weight, 0.0)
-            if group.gain + found.to_one_side(samples, outside, kind) < 1.5 * np.log(n):
+            if group.gain + found.to_one_side(samples, outside, kind) < price:
                 reach = max(reach, _discovered_beyond(group.alone, away, weight))
         limits.append(_above_rounding(reach, away))
     within = np.all(squared <= np.array(limits)[:, None], axis=0) & counted

@@ -35,8 +35,8 @@ class Tuning:
         Components in noise that is not white: with so many rows for each direction rows are judged
         in all directions, else in so many leading ones, and by how far they are from these. With 12
         for 8 a tenth more of the genuine digits is flagged and fewer of the others are. Clumps are
-        looked for in so many: in all directions, breast cancer of a known share falls from .668 to
-        .640.
+        looked for in these and in all: in these alone the error of two tables of `pca_grid` rises,
+        .19 to .58 and .07 to .14.
     clump
         A group that stands apart is a clump where its deviation is this part of the bulk's, or
         less: it is wrong wherever it is. Wider ones may be genuine, as kinds of a digit are (0.5

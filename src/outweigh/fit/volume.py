@@ -98,9 +98,7 @@ def fit_by_volume(noise: Noise, task: Task, settings: Settings, *, again: int = 
     values, vectors = leading_directions(on_judged, problem.untouched)
     q = n_leading(float(noise.kept.sum()), values, tuning)
     start, clumps = _without_apart(
-        problem.with_objective(on_judged),
-        vectors[:, : min(q, tuning.most_directions)],
-        settings.bound,
+        problem.with_objective(on_judged), vectors[:, :q], settings.bound
     )
     bound_of_start = max(bound, start.removed(start.untouched))
     weights = least_volume(start, vectors[:, :q], bound_of_start)
@@ -117,8 +115,8 @@ def fit_by_volume(noise: Noise, task: Task, settings: Settings, *, again: int = 
         folds = None if many else folds_of(noise.keys)
         # At first by too few rows, then by all that were not beyond. Once more, and a group of
         # outliers is taken back row by row.
-        for _ in range(2):
-            distances = beyond_limits(on_judged, weights, noise.kept, folds, q, clumps)
+        for price in (-np.inf, 1.5 * float(np.log(noise.kept.sum()))):
+            distances = beyond_limits(on_judged, weights, noise.kept, folds, q, clumps, price)
             beyond = distances.combined(seen) > 1.0
             if bent and beyond.any():
                 straight = _straight(noise, standardizer, ~beyond & (noise.kept > 0.0), tuning)
@@ -222,27 +220,31 @@ def _without_apart(problem: Problem, leading: Array, bound: float) -> tuple[Prob
     """Return the problem without rows that are far or apart by the shape of the cloud, and clumps.
 
     A clump of outliers has no volume, so the least volume holds it; in the cloud that rows form in
-    the leading directions it stands apart. Only where these rows are no more than the bound allows,
+    the leading directions it stands apart: in the first few, where its own is among them and others
+    do not hide it, or in all. Only where these rows are no more than the bound allows,
     but for some that are single outliers. Distances tell wide groups afterwards, and whether they
     are outliers; clumps are the groups returned.
     """
     samples, tuning, clumps = problem.samples, problem.tuning, list[Group]()
-    counted = np.flatnonzero(problem.untouched)
-    if bound > 0.0 and counted.size * leading.shape[1] <= _VALUES_TO_JUDGE:
-        weight, n = problem.sample_weight[counted], float(problem.sample_weight.sum())
-        rows = samples.project(leading)[counted]
+    n = float(problem.sample_weight.sum())
+    most = bound * n + max(tuning.few_far_share * n, tuning.few_far)
+    for count in sorted({min(tuning.most_directions, leading.shape[1]), leading.shape[1]}):
+        counted = np.flatnonzero(problem.untouched)
+        if bound == 0.0 or counted.size * count > _VALUES_TO_JUDGE:
+            break
+        rows, weight = samples.project(leading[:, :count])[counted], problem.sample_weight[counted]
         judged = judge_rows(rows, weight, tuning.loose_bound, tuning, straighten=False)
         pruned = np.union1d(problem.pruned, counted[judged.clean < 0.5])
-        single = max(tuning.few_far_share * n, tuning.few_far)
-        if problem.sample_weight[pruned].sum() <= bound * n + single:
-            cloud = judged.cloud
-            unit = cloud.marginals.unit * cloud.marginals.spread
-            origin = cloud.coordinates(np.zeros((1, leading.shape[1])))[0][0]
-            for group in cloud.groups:
-                if group.spreads.max() <= tuning.clump * group.spread:
-                    direction = leading[:, cloud.columns] @ (group.direction / unit)
-                    clumps.append(group.moved(direction, -float(origin @ group.direction)))
-            problem = replace(problem, pruned=pruned)
+        if problem.sample_weight[pruned].sum() > most:
+            continue
+        cloud = judged.cloud
+        unit = cloud.marginals.unit * cloud.marginals.spread
+        origin = cloud.coordinates(np.zeros((1, count)))[0][0]
+        for group in cloud.groups:
+            if group.spreads.max() <= tuning.clump * group.spread:
+                direction = leading[:, cloud.columns] @ (group.direction / unit)
+                clumps.append(group.moved(direction, -float(origin @ group.direction)))
+        problem = replace(problem, pruned=pruned)
     objective = replace(problem.objective, samples=samples.without(problem.pruned))
     return problem.with_objective(objective), tuple(clumps)
 
