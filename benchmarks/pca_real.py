@@ -19,7 +19,7 @@ from threadpoolctl import threadpool_limits
 from benchmarks.options import asked
 from benchmarks.tables import show
 from outweigh.estimators.pca import RobustPCA
-from outweigh.fit.distances import distances_for
+from outweigh.fit.distances import Distances
 from outweigh.samples import DenseSamples
 
 EPS = 0.1
@@ -55,7 +55,8 @@ def scores(X: np.ndarray, eps: float) -> Iterator[tuple[str, np.ndarray]]:
     yield "RobustPCA", RobustPCA(N_COMPONENTS, contamination=eps).fit(X).score_samples(X)
     basis = PCA(N_COMPONENTS).fit(X).components_.T
     rows = DenseSamples(X - X.mean(axis=0))
-    ordinary = distances_for(rows, np.full(len(X), 1.0 / len(X)), basis, np.zeros(X.shape[1]))
+    equal = np.full(len(X), 1.0 / len(X))
+    ordinary = Distances.of(rows, equal, basis, np.zeros(X.shape[1])).calibrated(rows, equal)
     yield "PCA + distances", -ordinary.combined(rows)
     varying = X[:, np.ptp(X, axis=0) > 0]
     envelope = EllipticEnvelope(contamination=eps, random_state=0).fit(varying)

@@ -19,7 +19,7 @@ from outweigh.estimators.base import RobustEstimator, clipped
 from outweigh.estimators.input import each_row
 from outweigh.estimators.parameters import PCA, SPARSE_PCA, ComponentsParameters, documented
 from outweigh.fit.beyond import feature_variances
-from outweigh.fit.distances import Distances, DistanceScore, distances_for
+from outweigh.fit.distances import Distances, DistanceScore
 from outweigh.fit.readers import fix_signs, orthonormal
 from outweigh.fit.result import Fit
 from outweigh.fit.task import Task
@@ -127,7 +127,8 @@ class ComponentsEstimator(
             samples = noise.rows.samples(partial(_in_units, self._units), self.n_features_in_)
             basis = orthonormal(self.components_.T)
             centre = _in_units(self._units, self.mean_)
-            self._distances = distances_for(samples, found.weights, basis, centre)
+            distances = Distances.of(samples, found.weights, basis, centre)
+            self._distances = distances.calibrated(samples, found.weights)
         both = (self._distances.score(samples), self._distances.orthogonal(samples))
         farthest = [distances[trusted].max(initial=0.0) for distances in both]
         cutoffs = np.maximum(least * self._distances.cutoffs, farthest) * [1.0, unit]

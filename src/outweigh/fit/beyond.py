@@ -15,7 +15,7 @@ import scipy.linalg
 
 from outweigh.fit.columns import largest_of, robust_variance
 from outweigh.fit.noise import Noise
-from outweigh.fit.readers import SparseReader, effective_entries, orthonormal, projected_out
+from outweigh.fit.readers import SparseReader, orthonormal, projected_out
 from outweigh.fit.task import Task
 from outweigh.fit.tuning import TUNING
 from outweigh.norms.entrywise import top_k_indices
@@ -201,13 +201,8 @@ def feature_variances(samples: Samples, weights: Array, whitener: Array) -> Arra
     return np.asarray(np.einsum("ij,jk,ik->i", inverse, covariance, inverse, optimize=True))
 
 
-def in_features(
-    noise: Noise, weights: Array, found: Array, task: Task, counts: tuple[int, ...]
-) -> Array:
-    """Return components of the features in place of those of the whitened rows.
-
-    ``counts`` are the entries of each where they are to be found and noise does not tell them.
-    """
+def in_features(noise: Noise, weights: Array, found: Array, task: Task) -> Array:
+    """Return components of the features in place of those of the whitened rows."""
     whitener = noise.standardizer.whitener
     assert whitener is not None
     matrix = noise.samples.moment(weights, centred=task.centred, reference=1.0)
@@ -216,18 +211,13 @@ def in_features(
     if task.n_nonzero is None:
         return dense
     d = noise.samples.n_features
-    if task.n_nonzero:
-        counts = tuple(min(k, d) for k in task.n_nonzero)
-    elif counts:
-        counts = tuple(effective_entries(column) for column in dense.T)
+    counts = tuple(min(k, d) for k in task.n_nonzero)
     n_effective = 1.0 / float(np.sum(weights**2 / noise.sample_weight))
     limit = largest_of(d) / float(np.sqrt(n_effective))
     excess = matrix.restrict(np.arange(d))
     # Below the spectral edge a weak spike is in no leading direction, but in a few whitened
     # columns. The bulk varies most along the better ones.
-    each = TUNING.whitened_entries
-    entries = counts or (max(1, TUNING.start_entries // each),) * task.n_components
-    few = tuple(min(each * k, d) for k in entries)
+    few = counts or (min(TUNING.start_entries, d),) * task.n_components
     weak = SparseReader(few).initial(excess, noise.samples, noise.kept)[:, : task.n_components]
     ends = [beyond.sparse(excess, start, counts, limit) for start in (found, weak)]
 

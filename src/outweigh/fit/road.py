@@ -271,7 +271,7 @@ def _finished(solution: Solution, task: Task, settings: Settings) -> Fit:
             noise, weights.values, components, problem.n_effective(weights.values)
         )
     if given and task.n_components:
-        components = in_features(noise, weights.values, components, task, ())
+        components = in_features(noise, weights.values, components, task)
     removed = problem.objective.removed
     aside = np.empty((noise.samples.n_features, 0)) if removed is None else part.lift(removed)
     found = replace(found, weights=weights)

@@ -20,18 +20,18 @@ from numpy.typing import NDArray
 from outweigh.fit.beyond import in_features
 from outweigh.fit.certificate import certified
 from outweigh.fit.columns import weighted_quantile
-from outweigh.fit.distances import DistanceScore
-from outweigh.fit.elliptical import Cloud, judge_rows
-from outweigh.fit.held_out import (
+from outweigh.fit.distances import (
+    DistanceScore,
     beyond_limits,
     fitted_distances,
     folds_of,
     leading_directions,
     rank_of,
 )
+from outweigh.fit.elliptical import Cloud, judge_rows
 from outweigh.fit.marginals import Reach, judged_columns, marginals
 from outweigh.fit.mixture import Group, Groups
-from outweigh.fit.noise import TOO_LARGE, Noise, spread_places
+from outweigh.fit.noise import TOO_LARGE, Noise, Standardizer, spread_places
 from outweigh.fit.problem import Problem
 from outweigh.fit.radial import radial_law
 from outweigh.fit.readers import SparseReader, effective_entries, is_white, too_few_for_white
@@ -88,8 +88,11 @@ def fit_by_volume(noise: Noise, task: Task, settings: Settings, *, again: int = 
     bound = problem.in_whole_rows(settings.bound if known else tuning.volume_bound)
     judged, bent = _judged_columns(noise, samples, tuning)
     told = judged.size > 0
-    judged = judged if told else np.arange(samples.n_features)
-    seen = samples.columns(judged)
+    seen, standardizer = samples, noise.standardizer
+    if told and judged.size < samples.n_features:
+        seen = samples.columns(judged)
+        columns, origin, scale = standardizer.columns, standardizer.origin, standardizer.scale
+        standardizer = Standardizer(columns[judged], origin[judged], scale[judged])
     on_judged = replace(objective, samples=seen)
     values, vectors = leading_directions(on_judged, problem.untouched)
     q = n_leading(float(noise.kept.sum()), values, tuning)
@@ -97,12 +100,12 @@ def fit_by_volume(noise: Noise, task: Task, settings: Settings, *, again: int = 
         problem.with_objective(on_judged), vectors[:, :q], settings.bound
     )
     bound_of_start = max(bound, start.removed(start.untouched))
-    weights, n_iter = least_volume(start, vectors[:, :q], bound_of_start)
+    weights = least_volume(start, vectors[:, :q], bound_of_start)
     straight = None
     if known:
         # The weights have trimmed clean rows too, so that distances are measured by all rows.
-        distances = fitted_distances(on_judged, weights, q, noise.kept)
-        distances = replace(distances, groups=clumps)
+        distances = fitted_distances(on_judged, weights, q).at_median(seen, noise.kept)
+        distances = replace(distances.calibrated(seen, noise.kept), groups=clumps)
         # By these, as rows are flagged: of the weights so many as asked for.
         weights = problem.domain(bound).minimize_linear(distances.combined(seen))
     else:
@@ -115,9 +118,9 @@ def fit_by_volume(noise: Noise, task: Task, settings: Settings, *, again: int = 
             distances = beyond_limits(on_judged, weights, noise.kept, folds, q, clumps, price)
             beyond = distances.combined(seen) > 1.0
             if bent and beyond.any():
-                straight = _straight(noise, judged, ~beyond & (noise.kept > 0.0), tuning)
+                straight = _straight(noise, standardizer, ~beyond & (noise.kept > 0.0), tuning)
             if straight is not None:
-                unusual = noise.rows.map(EllipticalScore(noise.standardizer, straight)) < -1.0
+                unusual = noise.rows.map(EllipticalScore(standardizer, straight)) < -1.0
                 beyond &= unusual | (distances.apart(seen) > 0.5)
             if noise.kept[beyond].sum() > allowed * noise.kept.sum():
                 # Then they are no outliers but the shape of the rows.
@@ -126,11 +129,7 @@ def fit_by_volume(noise: Noise, task: Task, settings: Settings, *, again: int = 
             trusted = np.where(beyond, 0.0, noise.kept)
             weights = trusted / trusted.sum()
         bound = problem.removed(weights)
-    every, axes = distances, np.eye(samples.n_features)
-    if judged.size < samples.n_features:
-        every = distances.lifted(lambda vectors: axes[:, judged] @ vectors)
-        every = every.beside(np.delete(axes, judged, axis=1))
-    score = DistanceScore(noise.standardizer, every.lifted(part.lift), straight)
+    score = DistanceScore(standardizer, distances.lifted(part.lift), straight)
     scores = noise.rows.map(score)
     # As far out as a trusted row, but for rounding; infinitely far out are any such rows.
     lowest = (1.0 + 1e-9) * float(scores[weights > 0.0].min())
@@ -141,20 +140,23 @@ def fit_by_volume(noise: Noise, task: Task, settings: Settings, *, again: int = 
         back &= noise.far[noise.pruned] <= TOO_LARGE**2
     if again and back.any():
         return fit_by_volume(noise.without(noise.pruned[~back]), task, settings, again=again - 1)
-    components = part.lift(leading_directions(objective, weights)[1][:, :r])
-    if task.n_nonzero is not None and settings.covariance is None:
-        components = _sparse_components(noise, components, weights, task)
-    elif settings.covariance is not None:
-        counts = tuple(effective_entries(column) for column in components.T)
-        components = in_features(noise, weights, components, task, counts)
+    dense = components = part.lift(leading_directions(objective, weights)[1][:, :r])
+    given = settings.covariance is not None
+    if given:
+        components = in_features(noise, weights, dense, replace(task, n_nonzero=None))
+    if task.n_nonzero == ():
+        counted = tuple(effective_entries(column) for column in components.T)
+        task = replace(task, n_nonzero=counted)
+    if task.n_nonzero:
+        components = (
+            in_features(noise, weights, dense, task)
+            if given
+            else _sparse_components(noise, weights, task)
+        )
     value = objective.verify(weights)
-    trace = tuple(Iterate(i, value, 0.0, True) for i in range(n_iter))
-    found = Found(
-        Weights.untouched(weights, noise.samples.n_features),
-        value,
-        Status.STATIONARY,
-        trace,
-    )
+    trace = (Iterate(0, value, 0.0, True),)
+    reached = Weights.untouched(weights, noise.samples.n_features)
+    found = Found(reached, value, Status.STATIONARY, trace)
     why = _unlike_white(noise, task) if told else "all columns have too few values to judge rows by"
     certificate = replace(certified(problem, found, bound, "other"), unlike_clean=why)
     aside = np.empty((noise.samples.n_features, 0))
@@ -180,7 +182,8 @@ def _judged_columns(noise: Noise, samples: Samples, tuning: Tuning) -> tuple[Ind
     """
     columns, every = noise.standardizer.columns, np.arange(samples.n_features)
     rows_enough = noise.kept.sum() >= tuning.rows_per_direction * columns.size
-    if not rows_enough or noise.standardizer.whitener is not None:
+    # Few rows that repeat are seen in coordinates of their span.
+    if not rows_enough or noise.standardizer.whitener is not None or every.size < columns.size:
         return every, False
     rows, weight = noise.some_rows(MOST_ROWS)
     judged, _ = judged_columns(rows[:, columns], weight, tuning)
@@ -188,15 +191,14 @@ def _judged_columns(noise: Noise, samples: Samples, tuning: Tuning) -> tuple[Ind
 
 
 def _straight(
-    noise: Noise, judged: Indices, kept: NDArray[np.bool_], tuning: Tuning
+    noise: Noise, standardizer: Standardizer, kept: NDArray[np.bool_], tuning: Tuning
 ) -> Cloud | None:
     """Return the cloud that the rows kept form with skewed columns made straight; None without any.
 
-    The long tail of a skewed column is far from the bulk, and by its distances it may seem to be a
-    second group; with straight columns it is near. The limit is what the share of clean rows
-    exceeds that may be single outliers.
+    The long tail of a skewed column is far from the bulk; with straight columns it is near. The
+    limit is what the share of clean rows exceeds that may be single outliers.
     """
-    columns = noise.standardizer.columns[judged]
+    columns = standardizer.columns
     count = max(MOST_ROWS, _VALUES_TO_JUDGE // columns.size)
     places, weight = spread_places(noise.sample_weight, noise.keys, count)
     rows, kept = noise.rows.entries(places, columns), kept[places]
@@ -262,8 +264,8 @@ def n_leading(n_samples: float, values: Array, tuning: Tuning) -> int:
     return rank if rank <= enough else max(min(enough, tuning.most_directions, rank), 1)
 
 
-def least_volume(problem: Problem, leading: Array, bound: float) -> tuple[Array, int]:
-    """Return weights of least volume among those that remove at most a share, and the steps made.
+def least_volume(problem: Problem, leading: Array, bound: float) -> Array:
+    """Return weights of least volume among those that remove at most a share.
 
     Concentration from many starts: all rows, and those in the middle along the axes and the
     diagonals between two of them.
@@ -277,7 +279,7 @@ def least_volume(problem: Problem, leading: Array, bound: float) -> tuple[Array,
     bound : float
     """
     if bound == 0.0:
-        return problem.untouched, 0
+        return problem.untouched
     domain, rows = problem.domain(bound), problem.samples.project(leading)
     spread = np.sqrt(problem.untouched @ np.square(rows - problem.untouched @ rows))
     rows = rows / np.where(spread > 0.0, spread, 1.0)
@@ -292,7 +294,7 @@ def least_volume(problem: Problem, leading: Array, bound: float) -> tuple[Array,
     # Volumes but for rounding: of starts that end alike the first is taken.
     tried.sort(key=lambda pair: round(pair[1], 8))
     ended = [concentrated(rows, domain, w, centre, _STEPS) for w, _ in tried[:_FINALISTS]]
-    return min(ended, key=lambda pair: round(pair[1], 8))[0], _FIRST_STEPS * len(starts)
+    return min(ended, key=lambda pair: round(pair[1], 8))[0]
 
 
 def start_directions(q: int) -> list[Array]:
@@ -327,11 +329,10 @@ def concentrated(
     return weights, volume
 
 
-def _sparse_components(noise: Noise, dense: Array, weights: Array, task: Task) -> Array:
-    """Return sparse components of the weighted covariance, started from the dense ones."""
+def _sparse_components(noise: Noise, weights: Array, task: Task) -> Array:
+    """Return sparse components of the weighted covariance."""
     part, samples = coordinates(noise, task)
-    counts = task.n_nonzero or tuple(effective_entries(column) for column in dense.T)
-    counts = tuple(min(k, samples.n_features) for k in counts)
+    counts = tuple(min(k, samples.n_features) for k in task.n_nonzero or ())
     array = as_array(samples.moment(weights, centred=task.centred))
     # Scaled to a top eigenvalue of one: the shift of the power iteration is then small beside it.
     scale = max(float(np.abs(np.diagonal(array)).max()), np.finfo(float).tiny)
