@@ -34,6 +34,7 @@ ON_REQUEST = (
     "house",
     "mutants",
     "rules",
+    "rules_real",
     "real",
 )
 

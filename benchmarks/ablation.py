@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
-from sklearn.base import clone
 from threadpoolctl import threadpool_limits
 
 from benchmarks import WHITE
@@ -13,7 +10,7 @@ from benchmarks.options import asked
 from benchmarks.tables import medians, seeds, show
 from outweigh import RobustSparseMean
 from outweigh.adversaries import make
-from outweigh.fit.tuning import TUNING
+from outweigh.fit.tuning import tuned
 from outweigh.norms.entrywise import hard_threshold
 
 EPS = 0.1
@@ -26,18 +23,9 @@ CASES = (
 )
 
 
-class NoGroups(RobustSparseMean):
-    """The sparse mean that ends with its descent."""
-
-    _tuning = replace(TUNING, groups=0)
-
-
-COLUMNS = {
-    "eps given, descent": NoGroups(contamination=EPS, **WHITE),
-    "eps given, weighed": RobustSparseMean(contamination=EPS, **WHITE),
-    "auto, descent": NoGroups(**WHITE),
-    "auto, weighed": RobustSparseMean(**WHITE),
-}
+SHARES = {"eps given": EPS, "auto": "auto"}
+# Without groups a fit ends with its descent.
+ENDS = {"descent": {"groups": 0}, "weighed": {}}
 
 
 def run_seed(name: str, n: int, d: int, k: int, seed: int) -> dict[str, float]:
@@ -48,10 +36,13 @@ def run_seed(name: str, n: int, d: int, k: int, seed: int) -> dict[str, float]:
         return float(np.linalg.norm(location - sample.truth))
 
     oracle = error(hard_threshold(sample.X[sample.inliers].mean(axis=0), k))
-    return {
-        column: error(clone(model).set_params(n_nonzero=k).fit(sample.X).location_) / oracle
-        for column, model in COLUMNS.items()
-    }
+    found = {}
+    for given, share in SHARES.items():
+        for end, numbers in ENDS.items():
+            with tuned(**numbers):
+                fitted = RobustSparseMean(k, contamination=share, **WHITE).fit(sample.X)
+            found[f"{given}, {end}"] = error(fitted.location_) / oracle
+    return found
 
 
 def main(argv: list[str]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from sklearn.base import clone
@@ -13,36 +12,16 @@ from benchmarks.options import asked
 from benchmarks.tables import medians, seeds, show, timed
 from outweigh import RobustMean, RobustSparseMean
 from outweigh.adversaries import make
-from outweigh.fit.tuning import TUNING
+from outweigh.fit.tuning import tuned
 
 EPS = 0.1
 N, D, K = 2000, 200, 10
 SOLVERS = ("polyak", "mirror", "backtracking", "paper")
-WITHOUT_GROUPS = replace(TUNING, groups=0)
-
-
-class Sparse(RobustSparseMean):
-    """The sparse mean that ends with its descent, on the features that carry the evidence."""
-
-    _tuning = WITHOUT_GROUPS
-
-
-class SparseOnAll(RobustSparseMean):
-    """The same on all features."""
-
-    _tuning = replace(WITHOUT_GROUPS, fewest_columns=D)
-
-
-class Dense(RobustMean):
-    """The dense mean that ends with its descent."""
-
-    _tuning = WITHOUT_GROUPS
-
 
 SETTINGS = {
-    "sparse": Sparse(K, contamination=EPS, **WHITE),
-    "sparse, all features": SparseOnAll(K, contamination=EPS, **WHITE),
-    "dense": Dense(contamination=EPS, **WHITE),
+    "sparse": RobustSparseMean(K, contamination=EPS, **WHITE),
+    "sparse, all features": RobustSparseMean(K, contamination=EPS, **WHITE),
+    "dense": RobustMean(contamination=EPS, **WHITE),
 }
 # Attacks that pruning alone does not end.
 ADVERSARIES = ("wrong_support", "hidden_at_zero", "linear_hiding")
@@ -69,8 +48,10 @@ def main(argv: list[str]) -> None:
     arguments = asked(__name__, __doc__, argv, seeds=5)
     count = arguments.seeds
     lines = []
-    with threadpool_limits(1):
-        for setting in SETTINGS:
+    for setting in SETTINGS:
+        # Fits end with their descent.
+        features = {"fewest_columns": D} if setting == "sparse, all features" else {}
+        with threadpool_limits(1), tuned(groups=0, **features):
             # The first fit pays for noise floors that later ones find in a cache.
             run_seed(setting, ADVERSARIES[0], seeds(1)[0])
             for name in ADVERSARIES:

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from outweigh import RobustMean, RobustSparseMean
 from outweigh.estimators.mean import MeanEstimator
 from outweigh.fit.noise import Noise, first_look, pruning_radius_sq
-from outweigh.fit.tuning import TUNING
 from outweigh.samples import ArrayRows, Rows
 from outweigh.samples.chunked_rows import ChunkedRows
 from outweigh.samples.chunks import SlicedChunks
@@ -20,7 +19,7 @@ Array = NDArray[np.float64]
 
 N, D, K, CHUNK = 3000, 80, 4, 250
 # That of rows of unit noise.
-RADIUS = float(np.sqrt(pruning_radius_sq(np.full(N, float(D)), np.ones(N), D, TUNING)))
+RADIUS = float(np.sqrt(pruning_radius_sq(np.full(N, float(D)), np.ones(N), D)))
 
 
 def clean(seed: int = 0) -> Array:
@@ -69,7 +68,7 @@ def assert_same_fit(
 
 
 def looked_at(rows: Rows, bound: float = 0.2) -> Noise:
-    return first_look(rows, np.ones(N), "auto", None, bound, TUNING)
+    return first_look(rows, np.ones(N), "auto", None, bound)
 
 
 def assert_same_look(X: Array, bound: float = 0.2) -> None:

@@ -23,7 +23,6 @@ from outweigh.fit.groups import (
     two_groups,
     valley,
 )
-from outweigh.fit.tuning import TUNING
 from tests.reference.correlated import correlated, with_cluster
 
 
@@ -47,7 +46,7 @@ def test_two_groups_gain_what_the_likelihood_says() -> None:
 @pytest.mark.parametrize(("n", "d"), [(60, 6), (200, 20), (300, 10), (1000, 5)])
 def test_noise_alone_is_no_group(n: int, d: int) -> None:
     for seed in range(20):
-        apart, overlapping = set_apart(correlated(n, d, seed), np.ones(n), 0.4, TUNING)
+        apart, overlapping = set_apart(correlated(n, d, seed), np.ones(n), 0.4)
         assert not apart
         assert not overlapping.any()
 
@@ -55,7 +54,7 @@ def test_noise_alone_is_no_group(n: int, d: int) -> None:
 def test_groups_are_found_one_after_the_other() -> None:
     X = with_cluster(800, 5, 0.1, 8.0)
     X[80:180] += 30.0
-    found = set_apart(X, np.ones(800), 0.4, TUNING)[0]
+    found = set_apart(X, np.ones(800), 0.4)[0]
     together = np.any(found, axis=0)
     assert together[:180].mean() > 0.95
     assert together[180:].mean() < 0.02
@@ -63,7 +62,7 @@ def test_groups_are_found_one_after_the_other() -> None:
 
 def test_no_more_than_the_bound_is_set_apart() -> None:
     X = with_cluster(800, 5, 0.3, 8.0)
-    assert set_apart(X, np.ones(800), 0.2, TUNING)[0] == []
+    assert set_apart(X, np.ones(800), 0.2)[0] == []
 
 
 @pytest.mark.parametrize(("rows", "features"), [(30, 4), (4, 30)])
@@ -105,14 +104,14 @@ def test_a_group_that_overlaps_the_others_is_no_tail_of_theirs() -> None:
     rng = np.random.default_rng(1)
     X = correlated(400, 4)
     X[:80, 0] += 4.0 * np.sqrt(1.0 / np.linalg.inv(np.cov(X.T))[0, 0])
-    apart, overlapping = set_apart(X, np.ones(400), 0.4, TUNING)
+    apart, overlapping = set_apart(X, np.ones(400), 0.4)
     assert not apart
     assert overlapping[:80].mean() > 0.9
     assert overlapping[80:].mean() < 0.05
     skewed = correlated(400, 4)
     skewed[:, 0] = np.exp(0.5 * skewed[:, 0])
     skewed[:, 1] += rng.exponential(size=400)
-    assert not set_apart(skewed, np.ones(400), 0.4, TUNING)[1].any()
+    assert not set_apart(skewed, np.ones(400), 0.4)[1].any()
 
 
 def test_a_direction_costs_more_among_more_features() -> None:
@@ -124,7 +123,7 @@ def test_a_direction_costs_more_among_more_features() -> None:
 def test_a_large_group_is_found_among_many_columns() -> None:
     """With a share of .3 neither skewness nor kurtosis is large, and noise has many directions."""
     X = with_cluster(5000, 100, 0.3, 6.0)
-    found = set_apart(X, np.ones(5000), 0.4, TUNING)[0]
+    found = set_apart(X, np.ones(5000), 0.4)[0]
     assert len(found) == 1
     assert found[0][:1500].mean() > 0.95
     assert found[0][1500:].mean() < 0.02
@@ -136,8 +135,8 @@ def test_rows_in_a_subspace_are_as_rows_in_its_coordinates(seed: int) -> None:
     inside = rng.standard_normal((300, 3))
     inside[:60] += 8.0
     basis = np.linalg.qr(rng.standard_normal((12, 12)))[0][:3]
-    found = set_apart(inside @ basis + 5.0, np.ones(300), 0.4, TUNING)[0]
-    expected = set_apart(inside, np.ones(300), 0.4, TUNING)[0]
+    found = set_apart(inside @ basis + 5.0, np.ones(300), 0.4)[0]
+    expected = set_apart(inside, np.ones(300), 0.4)[0]
     assert len(found) == len(expected) == 1
     np.testing.assert_array_equal(found[0], expected[0])
 
@@ -148,7 +147,7 @@ def test_what_rounding_leaves_outside_a_subspace_is_no_group(seed: int) -> None:
     X = rng.standard_normal((300, 4)) @ rng.standard_normal((4, 12))
     # The sums of these rows are rounded otherwise.
     X[:60] = (X[:60] + 1e3) - 1e3
-    assert set_apart(X, np.ones(300), 0.4, TUNING)[0] == []
+    assert set_apart(X, np.ones(300), 0.4)[0] == []
 
 
 @pytest.mark.parametrize("shape", [(24, 2), (5, 30)])
@@ -400,7 +399,7 @@ def test_of_fewer_than_three_rows_for_each_feature_groups_are_found_along_leadin
     rng = np.random.default_rng([62, seed])
     X = rng.standard_normal((90, 60))
     X[:25] += 12.0 * np.append(np.ones(4) / 2.0, np.zeros(56))
-    found = set_apart(X, np.ones(90), 0.4, TUNING)[0]
+    found = set_apart(X, np.ones(90), 0.4)[0]
     assert len(found) == 1
     np.testing.assert_array_equal(found[0], np.arange(90) < 25)
-    assert set_apart(X[25:], np.ones(65), 0.4, TUNING)[0] == []
+    assert set_apart(X[25:], np.ones(65), 0.4)[0] == []

@@ -8,7 +8,6 @@ from scipy import stats
 
 from outweigh import RobustMean
 from outweigh.fit.marginals import Reach, marginals, positive_spread
-from outweigh.fit.tuning import TUNING
 from tests.reference.correlated import correlated
 
 
@@ -58,7 +57,7 @@ def test_a_value_is_beyond_at_ten_times_what_most_others_are_from_the_median() -
     X = np.zeros((100, 3))
     X[:40, 0] = 1.0
     X[:30, 1] = np.arange(1.0, 31.0)
-    reach = Reach.of(X, np.ones(100), np.arange(3), TUNING)
+    reach = Reach.of(X, np.ones(100), np.arange(3))
     # Of 1 to 30 six tenths are at most 18; the third column has one value.
     assert reach.columns.tolist() == [0, 1]
     np.testing.assert_allclose(reach.radius, [10.0, 180.0])
@@ -66,7 +65,7 @@ def test_a_value_is_beyond_at_ten_times_what_most_others_are_from_the_median() -
 
 
 def test_no_columns_have_no_reach() -> None:
-    reach = Reach.of(np.ones((3, 2)), np.arange(1.0, 4.0), np.empty(0, dtype=np.intp), TUNING)
+    reach = Reach.of(np.ones((3, 2)), np.arange(1.0, 4.0), np.empty(0, dtype=np.intp))
     assert reach.exceeded(np.ones((3, 2))).tolist() == [0.0, 0.0, 0.0]
 
 

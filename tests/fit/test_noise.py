@@ -18,7 +18,6 @@ from outweigh.fit.noise import (
     first_look,
     pruning_radius_sq,
 )
-from outweigh.fit.tuning import TUNING
 from outweigh.samples import ArrayRows
 
 Array = NDArray[np.float64]
@@ -75,7 +74,7 @@ def test_a_share_given_as_a_decimal_fraction_is_used_up() -> None:
 
 
 def radius_sq(squared_distances: Array, n_features: int) -> float:
-    return pruning_radius_sq(squared_distances, np.ones(squared_distances.size), n_features, TUNING)
+    return pruning_radius_sq(squared_distances, np.ones(squared_distances.size), n_features)
 
 
 @pytest.mark.parametrize(("n", "d"), [(100, 1), (1000, 5), (1000, 50), (300, 400)])
@@ -114,7 +113,7 @@ def unit_noise(n: int = 2000, d: int = 40) -> Array:
 
 
 def look(X: Array, scale: str | Array | None = "auto", **options: object) -> Noise:
-    return first_look(ArrayRows(X), np.ones(len(X)), scale, None, 0.2, TUNING, **options)
+    return first_look(ArrayRows(X), np.ones(len(X)), scale, None, 0.2, **options)
 
 
 @pytest.mark.parametrize("inliers", INLIERS)
@@ -229,7 +228,7 @@ def test_rescaled_rows_are_divided_by_the_factor_and_the_same_are_pruned(whitene
     X = unit_noise()
     X[:100] += 1e9
     covariance = np.eye(40) + 0.3 * (np.eye(40, k=1) + np.eye(40, k=-1)) if whitened else None
-    noise = first_look(ArrayRows(X), np.ones(2000), None, covariance, 0.2, TUNING)
+    noise = first_look(ArrayRows(X), np.ones(2000), None, covariance, 0.2)
     factor = np.linspace(0.5, 2.0, 40)
     again = noise.rescaled(factor)
     np.testing.assert_array_equal(again.pruned, noise.pruned)

@@ -8,7 +8,6 @@ import pytest
 from outweigh import RobustMean
 from outweigh.fit.noise import first_look
 from outweigh.fit.task import Settings, Task
-from outweigh.fit.tuning import TUNING
 from outweigh.fit.unknown import fit_elliptical
 from outweigh.protocols import Status
 from outweigh.samples import ArrayRows
@@ -17,7 +16,7 @@ from tests.reference.correlated import correlated
 
 def test_the_covariance_of_equal_weights_is_the_unbiased_one() -> None:
     X = correlated(200, 4) * [1.0, 10.0, 0.1, 5.0]
-    noise = first_look(ArrayRows(X), np.ones(200), "auto", None, 0.0, TUNING, common_level=False)
+    noise = first_look(ArrayRows(X), np.ones(200), "auto", None, 0.0, common_level=False)
     settings = Settings(0.0, "auto", None, "adaptive", 10, find_covariance=True)
     found = fit_elliptical(noise, Task(), settings)
     np.testing.assert_allclose(found.covariance(), np.cov(X.T), rtol=1e-9)
@@ -26,7 +25,7 @@ def test_the_covariance_of_equal_weights_is_the_unbiased_one() -> None:
 
 def test_a_fit_in_doubt_is_neither_clean_nor_reached() -> None:
     X = correlated(200, 4)
-    noise = first_look(ArrayRows(X), np.ones(200), "auto", None, 0.4, TUNING, common_level=False)
+    noise = first_look(ArrayRows(X), np.ones(200), "auto", None, 0.4, common_level=False)
     settings = Settings(None, "auto", None, "adaptive", 10, find_covariance=True)
     sure = fit_elliptical(noise, Task(), settings)
     doubted = sure.in_doubt(0.1)

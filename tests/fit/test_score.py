@@ -25,7 +25,7 @@ N, D = 400, 6
 
 
 def noise_of(X: Array) -> Noise:
-    return first_look(ArrayRows(X), np.ones(len(X)), None, None, 0.2, TUNING)
+    return first_look(ArrayRows(X), np.ones(len(X)), None, None, 0.2)
 
 
 def rows(far: bool = False) -> Array:

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from outweigh import objectives
 from outweigh.fit.problem import Problem
 from outweigh.fit.search import Found, Search, Weights, near_or_slow
-from outweigh.fit.tuning import TUNING, Tuning
 from outweigh.fit.workspace import Basis, Columns, Everything, Workspace, workspace_for
 from outweigh.forms import Form
 from outweigh.objectives import MomentObjective
@@ -37,18 +36,18 @@ def rows(seed: int = 0, shift: float = 2.5) -> Array:
     return X
 
 
-def problem_of(objective: MomentObjective, tuning: Tuning = TUNING) -> Problem:
+def problem_of(objective: MomentObjective) -> Problem:
     n = objective.samples.n_samples
     nothing = np.empty(0, dtype=np.intp)
-    return Problem(objective, np.ones(n), nothing, 3.0, objective.n_features, tuning)
+    return Problem(objective, np.ones(n), nothing, 3.0, objective.n_features)
 
 
-def sparse(samples: Samples, tuning: Tuning = TUNING) -> Problem:
-    return problem_of(objectives.sparse_mean(samples, K), tuning)
+def sparse(samples: Samples) -> Problem:
+    return problem_of(objectives.sparse_mean(samples, K))
 
 
-def dense(samples: Samples, tuning: Tuning = TUNING) -> Problem:
-    return problem_of(objectives.mean(samples), tuning)
+def dense(samples: Samples) -> Problem:
+    return problem_of(objectives.mean(samples))
 
 
 PROBLEMS = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import dataclasses
 import re
 from pathlib import Path
@@ -10,8 +11,7 @@ from pathlib import Path
 import pytest
 
 import outweigh
-from outweigh import RobustMean, RobustPCA, RobustSparseMean, RobustSparsePCA
-from outweigh.fit.tuning import TUNING, Tuning
+from outweigh.fit.tuning import TUNING, Tuning, tuned
 
 FIELDS = [field.name for field in dataclasses.fields(Tuning)]
 
@@ -42,9 +42,11 @@ def test_every_number_is_read_somewhere() -> None:
     assert set(FIELDS) <= read
 
 
-@pytest.mark.parametrize("estimator", [RobustMean, RobustSparseMean, RobustPCA, RobustSparsePCA])
-def test_all_four_estimators_are_tuned_alike(estimator: type) -> None:
-    assert estimator._tuning is TUNING
+def test_numbers_of_a_study_are_put_back() -> None:
+    with contextlib.suppress(KeyboardInterrupt), tuned(groups=0, slow=0.5):
+        assert (TUNING.groups, TUNING.slow) == (0, 0.5)
+        raise KeyboardInterrupt
+    assert Tuning() == TUNING
 
 
 def test_numbers_cannot_be_changed_by_accident() -> None:

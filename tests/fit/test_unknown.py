@@ -7,7 +7,6 @@ import pytest
 
 from outweigh.fit.noise import Noise, first_look
 from outweigh.fit.task import Settings, Task
-from outweigh.fit.tuning import TUNING
 from outweigh.fit.unknown import fit_elliptical, looks_correlated
 from outweigh.protocols import Status
 from outweigh.samples import ArrayRows
@@ -16,7 +15,7 @@ from tests.reference.correlated import Array, correlated, with_cluster
 
 def seen(X: Array) -> Noise:
     weight = np.ones(len(X))
-    return first_look(ArrayRows(X), weight, "auto", None, 0.4, TUNING, common_level=False)
+    return first_look(ArrayRows(X), weight, "auto", None, 0.4, common_level=False)
 
 
 def settings(contamination: float | None = None) -> Settings:
@@ -25,17 +24,17 @@ def settings(contamination: float | None = None) -> Settings:
 
 def test_correlated_rows_look_it_and_white_rows_do_not() -> None:
     white = np.random.default_rng(0).normal(size=(500, 8))
-    assert looks_correlated(seen(correlated(500, 8)), TUNING)
-    assert not looks_correlated(seen(white), TUNING)
+    assert looks_correlated(seen(correlated(500, 8)))
+    assert not looks_correlated(seen(white))
 
 
 def test_correlated_columns_of_few_values_look_it_too() -> None:
-    assert looks_correlated(seen(np.round(correlated(500, 8))), TUNING)
+    assert looks_correlated(seen(np.round(correlated(500, 8))))
 
 
 def test_so_few_rows_that_nothing_tells_are_taken_to_be_correlated() -> None:
     few = np.random.default_rng(0).normal(size=(40, 3))
-    assert looks_correlated(seen(few), TUNING)
+    assert looks_correlated(seen(few))
 
 
 def test_a_group_that_stands_apart_has_no_part_in_the_mean() -> None:

@@ -10,7 +10,6 @@ from sklearn.datasets import load_digits
 from outweigh.estimators.pca import RobustPCA
 from outweigh.fit.distances import beyond_limits, folds_of
 from outweigh.fit.problem import Problem
-from outweigh.fit.tuning import TUNING
 from outweigh.fit.volume import concentrated, least_volume, n_leading, start_directions
 from outweigh.norms import KyFan
 from outweigh.objectives import MomentObjective
@@ -22,9 +21,9 @@ N = 300
 
 
 def test_the_leading_directions_leave_rows_to_estimate_them_from() -> None:
-    assert n_leading(40, np.ones(39), TUNING) == 8
-    assert n_leading(20, np.ones(39), TUNING) == 4
-    assert n_leading(1000, np.array([1.0, 1e-9, 1e-9, 0.0]), TUNING) == 3
+    assert n_leading(40, np.ones(39)) == 8
+    assert n_leading(20, np.ones(39)) == 4
+    assert n_leading(1000, np.array([1.0, 1e-9, 1e-9, 0.0])) == 3
 
 
 def coloured(n_wrong: int, seed: int = 0) -> Problem:

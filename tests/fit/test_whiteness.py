@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from outweigh.adversaries import MEAN_ADVERSARIES, make
-from outweigh.fit.tuning import TUNING
 from outweigh.fit.whiteness import bulk_excess, bulk_variance, some_columns
 
 
@@ -16,7 +15,7 @@ def test_no_adversary_makes_white_rows_look_correlated(
     adversary: str, contamination: float
 ) -> None:
     X = make(adversary, 600, 30, 5, contamination, 0).X
-    assert bulk_excess(X, np.ones(len(X)), TUNING) <= 1.0
+    assert bulk_excess(X, np.ones(len(X))) <= 1.0
 
 
 @pytest.mark.parametrize("share", [0.0, 0.2])
@@ -32,16 +31,14 @@ def test_correlated_rows_are_seen_under_outliers(kind: str, share: float) -> Non
         C = np.full((d, d), 0.5) + 0.5 * np.eye(d)
     X = rng.standard_normal((500, d)) @ np.linalg.cholesky(C).T
     X[: int(share * 500)] += 3.0
-    assert bulk_excess(X, np.ones(500), TUNING) > 1.0
+    assert bulk_excess(X, np.ones(500)) > 1.0
 
 
 def test_a_weight_is_as_many_copies() -> None:
     X = np.random.default_rng(0).standard_normal((200, 4)) @ np.triu(np.ones((4, 4)))
     weight = np.tile([1.0, 3.0], 100)
     copies = np.repeat(X, weight.astype(int), axis=0)
-    assert bulk_excess(X, weight, TUNING) == pytest.approx(
-        bulk_excess(copies, np.ones(400), TUNING), rel=1e-6
-    )
+    assert bulk_excess(X, weight) == pytest.approx(bulk_excess(copies, np.ones(400)), rel=1e-6)
 
 
 def test_some_columns_are_neighbours_and_some_are_spread_out() -> None:
@@ -57,6 +54,6 @@ def test_rows_of_no_weight_do_not_reach_the_variance_of_the_bulk() -> None:
     along = np.zeros(80)
     along[::2] = 4.0
     with np.errstate(over="raise", invalid="raise"):
-        variance, grouped = bulk_variance(along, (along == 0.0).astype(float), TUNING)
+        variance, grouped = bulk_variance(along, (along == 0.0).astype(float))
     assert variance == pytest.approx(0.0, abs=1e-12)
     assert not grouped

@@ -41,7 +41,6 @@ from outweigh.fit.result import Fit
 from outweigh.fit.road import fit
 from outweigh.fit.score import HALF_LOST, EllipticalScore, RowScore
 from outweigh.fit.task import Settings, Task
-from outweigh.fit.tuning import TUNING, Tuning
 from outweigh.norms import KyFan, LargestEntries, RowwiseLargest
 from outweigh.objectives import MomentObjective
 from outweigh.optimise.capped_simplex import CappedSimplex
@@ -110,8 +109,6 @@ class RobustEstimator(Parameters, JudgesRows, BaseEstimator):
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = MAY_BE
-
-    _tuning: ClassVar[Tuning] = TUNING
 
     n_features_in_: int
     scale_: Array
@@ -229,7 +226,6 @@ class RobustEstimator(Parameters, JudgesRows, BaseEstimator):
             covariance,
             self.solver,
             self.max_iter,
-            self._tuning,
             find_covariance=isinstance(self.covariance, str),
         )
         task = self._task(int(np.count_nonzero(sample_weight)))

@@ -21,6 +21,7 @@ from outweigh.fit.problem import Problem, typical_kurtosis
 from outweigh.fit.readers import DenseReader, Reader, SparseReader, orthonormal
 from outweigh.fit.search import Found, Search, Weights
 from outweigh.fit.task import Settings, Task
+from outweigh.fit.tuning import TUNING
 from outweigh.fit.workspace import Everything, Part, Workspace, coordinates, workspace_for
 from outweigh.norms import KyFan
 from outweigh.norms.entrywise import top_k_indices
@@ -82,14 +83,14 @@ class Attempt:
     law: Callable[[Array], Law]
 
     def __post_init__(self) -> None:
-        noise, task, counts, tuning = self.noise, self.task, self.counts, self.settings.tuning
+        noise, task, counts = self.noise, self.task, self.counts
         self._part, samples = coordinates(noise, task)
         self._reader: Reader | None = None
         norm = task.norm(counts[0] if counts else 1)
         if task.n_components:
             d = noise.samples.n_features
-            dense = DenseReader(task.n_components, tuning.candidates, d)
-            self._reader = SparseReader(counts, tuning.candidates) if task.is_sparse else dense
+            dense = DenseReader(task.n_components, TUNING.candidates, d)
+            self._reader = SparseReader(counts, TUNING.candidates) if task.is_sparse else dense
             norm = self._reader.residual_norm
         self._problem = Problem(
             MomentObjective(samples, norm, task.centred),
@@ -97,7 +98,6 @@ class Attempt:
             noise.pruned,
             typical_kurtosis(noise.samples, noise.untouched),
             noise.samples.n_features,
-            tuning,
             self.law,
         )
 
@@ -239,7 +239,7 @@ class Attempt:
             self._reader.leading,
             lambda direction: law().along(self._part.lift(direction)),
             centred=self.task.centred,
-            most=problem.tuning.groups,
+            most=TUNING.groups,
         )
         if not groups:
             return current, found, components
@@ -301,7 +301,7 @@ class Attempt:
         """Return what was found without rows that lie together in single features of a part."""
         problem, found = self._problem, solution.found
         before = found.weights
-        if not problem.tuning.groups:
+        if not TUNING.groups:
             return found
         law = self._law_of_features(before.values)
         domain = problem.domain(self.settings.bound)
@@ -362,12 +362,12 @@ def better_units(solution: Solution, settings: Settings) -> Array | None:
     mean the deviation of each column, where `scale` is to be estimated: the
     first scales are inflated by outliers that the weights now exclude.
     """
-    noise, problem, tuning = solution.noise, solution.problem, settings.tuning
+    noise, problem = solution.noise, solution.problem
     weights = solution.found.weights.values
     if solution.components.shape[1]:
         level = level_beside(noise.samples, weights, solution.part.lift(solution.components))
         # Where the components hold all variance, rounding is left.
-        off = abs(level - 1.0) > tuning.units_tolerance and level > 1e-6
+        off = abs(level - 1.0) > TUNING.units_tolerance and level > 1e-6
         return np.asarray(level) if off else None
     if not settings.finds_scales:
         return None
@@ -382,7 +382,7 @@ def better_units(solution: Solution, settings: Settings) -> Array | None:
     # Six digits are more than a scale is known to; the rest is the order of summation, which must
     # not decide what a long descent does.
     factor = np.array([float(f"{v:.5e}") for v in factor])
-    return factor if np.any(np.abs(factor - 1.0) > tuning.units_tolerance) else None
+    return factor if np.any(np.abs(factor - 1.0) > TUNING.units_tolerance) else None
 
 
 def excess_of(problem: Problem, weights: Array) -> Array:

@@ -19,7 +19,7 @@ from outweigh.fit.marginals import Marginals, Reach, judged_columns, marginals
 from outweigh.fit.mixture import Group
 from outweigh.fit.scatter import Mask, Scatter, WeightedRows
 from outweigh.fit.shape import Shape, undecided
-from outweigh.fit.tuning import Tuning
+from outweigh.fit.tuning import TUNING
 from outweigh.protocols import Array, Indices
 
 
@@ -148,7 +148,7 @@ class Judgement:
 
 
 def judge_rows(
-    X: Array, sample_weight: Array, bound: float, tuning: Tuning, *, straighten: bool = True
+    X: Array, sample_weight: Array, bound: float, *, straighten: bool = True
 ) -> Judgement:
     """Judge rows of unknown covariance.
 
@@ -159,21 +159,20 @@ def judge_rows(
         Positive; a whole number counts as that many copies of the row.
     bound : float
         At most this share of the sample weight is distrusted.
-    tuning : Tuning
     straighten : bool, default=True
         Whether columns that are skewed are made straight: those of a table are, directions of a
         subspace are not.
     """
-    columns, grouped = judged_columns(X, sample_weight, tuning)
+    columns, grouped = judged_columns(X, sample_weight)
     n_columns = X.shape[1]
     others = np.setdiff1d(np.arange(n_columns), columns)
-    reach = Reach.of(X, sample_weight, others, tuning)
+    reach = Reach.of(X, sample_weight, others)
     beyond = reach.exceeded(X)
     shaped = columns.size > 0
     coarse = 0.0
     if grouped and others.size > 1:
         # What is amiss among the others by themselves is told, not removed.
-        by_others = judge_rows(X[:, others], sample_weight, bound, tuning, straighten=straighten)
+        by_others = judge_rows(X[:, others], sample_weight, bound, straighten=straighten)
         coarse = by_others.far + by_others.apart + by_others.doubtful
     columns = columns if shaped else others
     X = X[:, columns]
@@ -182,9 +181,9 @@ def judge_rows(
     apart: list[Mask] = []
     overlapping = ~everything
     # As many are looked for as there may be at all, however few may be distrusted.
-    most = max(bound, tuning.loose_bound)
+    most = max(bound, TUNING.loose_bound)
     if shaped and bound > 0.0:
-        apart, overlapping = set_apart(form.apply(X), sample_weight, most, tuning)
+        apart, overlapping = set_apart(form.apply(X), sample_weight, most)
         # Skewness is read off the bulk alone: a group at one side would look like it.
         bulk = ~np.any(apart, axis=0) if apart else everything
         bent = marginals(X, sample_weight, bulk, straighten=straighten)
@@ -192,13 +191,13 @@ def judge_rows(
             # Both count: straightening a column shows groups that its tail hid, and draws those
             # beyond the tail in.
             form = bent
-            more, also = set_apart(form.apply(X), sample_weight, most, tuning)
+            more, also = set_apart(form.apply(X), sample_weight, most)
             apart, overlapping = apart + more, overlapping | also
-    rows = WeightedRows(form.apply(X), sample_weight, tuning)
+    rows = WeightedRows(form.apply(X), sample_weight)
     found = undecided(rows)
     if shaped:
         outliers, genuine = (apart, [overlapping]) if grouped else ([], [*apart, overlapping])
-        found = Shape(rows, most, tuning).judged(outliers, genuine)
+        found = Shape(rows, most).judged(outliers, genuine)
     least = float(np.finfo(np.float64).eps) * max(float(found.squared.max()), 1.0)
     # More than half of the rows may be equal, or all: then there is no distance but zero.
     limit = max(found.limit, least)

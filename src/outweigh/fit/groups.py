@@ -16,7 +16,7 @@ from scipy.special import chdtri, expit
 
 from outweigh.fit.columns import column_quantiles, weighted_quantile
 from outweigh.fit.radial import radial_law
-from outweigh.fit.tuning import TUNING, Tuning
+from outweigh.fit.tuning import TUNING
 from outweigh.protocols import Array, Indices
 
 _TINY = 1e-300
@@ -65,7 +65,7 @@ def principal_axes(rows: Array, weight: Array) -> tuple[Array, Array]:
 
 
 def set_apart(
-    Z: Array, sample_weight: Array, bound: float, tuning: Tuning
+    Z: Array, sample_weight: Array, bound: float
 ) -> tuple[list[NDArray[np.bool_]], NDArray[np.bool_]]:
     """Return the minorities that stand apart, as masks of rows, and one that overlaps the others.
 
@@ -77,9 +77,9 @@ def set_apart(
     n = float(sample_weight.sum())
     rest = np.ones(len(Z), dtype=np.bool_)
     groups: list[NDArray[np.bool_]] = []
-    while len(groups) < tuning.groups:
+    while len(groups) < TUNING.groups:
         minor, apart = _next_group(
-            Z[rest], sample_weight[rest], (bound * n) - sample_weight[~rest].sum(), tuning
+            Z[rest], sample_weight[rest], (bound * n) - sample_weight[~rest].sum()
         )
         group = np.zeros(len(Z), dtype=np.bool_)
         group[np.flatnonzero(rest)[minor]] = True
@@ -107,12 +107,10 @@ def _in_span(rows: Array, weight: Array) -> Array:
     return from_nearest @ axes if axes.shape[1] < rows.shape[1] else rows
 
 
-def _next_group(
-    Z: Array, weight: Array, allowed: float, tuning: Tuning
-) -> tuple[NDArray[np.bool_], bool]:
+def _next_group(Z: Array, weight: Array, allowed: float) -> tuple[NDArray[np.bool_], bool]:
     """Return a minority and whether it stands apart; none of the rows where there is none."""
     n, d = float(weight.sum()), Z.shape[1]
-    if n < tuning.rows_for_search * d:
+    if n < TUNING.rows_for_search * d:
         # Too few rows to look for a direction: those of most variance, as they are.
         Y = _principal(Z, weight)
         found = two_groups(Y, weight, np.eye(Y.shape[1]), EM_STEPS, move=False)
@@ -139,7 +137,7 @@ def _next_group(
         if not 0.0 < weight[minor].sum() <= allowed:
             continue
         y = Y @ directions[:, j]
-        if valley(y, weight, minor) <= tuning.valley:
+        if valley(y, weight, minor) <= TUNING.valley:
             return np.asarray(minor), True
         if first and gain[j] - gain_of_one_law(y, weight) >= 1.5 * np.log(n):
             overlapping = minor

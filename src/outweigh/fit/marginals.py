@@ -23,7 +23,7 @@ from outweigh.fit.columns import (
     column_quantiles,
     weighted_quantile,
 )
-from outweigh.fit.tuning import TUNING, Tuning
+from outweigh.fit.tuning import TUNING
 from outweigh.protocols import Array, Indices
 from outweigh.samples.dense import INFINITE
 
@@ -82,7 +82,7 @@ class Marginals:
         return t
 
 
-def judged_columns(X: Array, sample_weight: Array, tuning: Tuning) -> tuple[Indices, bool]:
+def judged_columns(X: Array, sample_weight: Array) -> tuple[Indices, bool]:
     """Return the columns that rows are judged by, and whether groups in them are outliers.
 
     Those of many values. Where fewer than two have many, all that have more than few, or none:
@@ -90,7 +90,7 @@ def judged_columns(X: Array, sample_weight: Array, tuning: Tuning) -> tuple[Indi
     """
     values = RankedColumns(X, sample_weight).values_that_count()
     # A short column cannot have many values; the root of its length is enough.
-    many = min(float(tuning.few_values), float(np.sqrt(sample_weight.sum())))
+    many = min(float(TUNING.few_values), float(np.sqrt(sample_weight.sum())))
     for fewest, grouped in ((many, True), (FEW_VALUES, False)):
         columns = np.flatnonzero(values > fewest)
         if columns.size >= min(2, values.size):
@@ -180,7 +180,7 @@ class Reach:
     radius: Array
 
     @classmethod
-    def of(cls, X: Array, sample_weight: Array, columns: Indices, tuning: Tuning) -> Reach:
+    def of(cls, X: Array, sample_weight: Array, columns: Indices) -> Reach:
         """Return the reach of some columns: `far` times that of most values but the median.
 
         Most are all but the share that may be wrong. The median itself does not count: it may be
@@ -192,9 +192,9 @@ class Reach:
             away = np.abs(column - middle)
             others = away > 0.0
             if others.any():
-                most = [1.0 - tuning.loose_bound]
+                most = [1.0 - TUNING.loose_bound]
                 reach = weighted_quantile(away[others], sample_weight[others], most)[0]
-                found[:, j] = middle, tuning.far * reach
+                found[:, j] = middle, TUNING.far * reach
         # A column of one value says nothing of another.
         seen = found[1] > 0.0
         return cls(columns[seen], *found[:, seen])

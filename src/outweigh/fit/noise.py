@@ -19,7 +19,7 @@ from outweigh.fit.columns import (
     largest_of,
     weighted_quantile,
 )
-from outweigh.fit.tuning import TUNING, Tuning
+from outweigh.fit.tuning import TUNING
 from outweigh.protocols import Array, Indices, Samples
 from outweigh.samples import Rows
 from outweigh.samples.dense import INFINITE
@@ -212,7 +212,6 @@ def first_look(
     scale: str | Array | None,
     covariance: Array | None,
     bound: float,
-    tuning: Tuning,
     *,
     common_level: bool = False,
     centred: bool = True,
@@ -231,7 +230,6 @@ def first_look(
         Of clean rows, or of their noise, where it is known.
     bound : float
         At most this share of the sample weight is pruned.
-    tuning : Tuning
     common_level : bool, default=False
         Divide all columns by one level too, the deviation of a typical one: for components, whose
         noise is of one size, but not of size one.
@@ -270,7 +268,7 @@ def first_look(
     elif scale == "auto" and not common_level:
         named = some if columns.size == some.shape[1] else some[:, columns]
         standard = Standardizer(np.arange(columns.size), origin, scales)
-        scales = _with_deviations(named, some_weight, standard, centre, few, tuning)
+        scales = _with_deviations(named, some_weight, standard, centre, few)
     if scale is None and not common_level and np.all(np.abs(origin) <= _NEAR_ORIGIN):
         # Rows of unit noise are taken as they are: a near origin is not worth a copy of X.
         origin, centre = np.zeros_like(origin), origin + centre
@@ -290,7 +288,7 @@ def first_look(
     radius_sq = likely
     if common_level:
         # Along components clean rows lie farther out, nobody knows how far.
-        radius_sq = pruning_radius_sq(far, sample_weight, columns.size, tuning)
+        radius_sq = pruning_radius_sq(far, sample_weight, columns.size)
     pruned = _pruned_rows(far, radius_sq, sample_weight, bound)
     refuse_huge(np.delete(far, pruned))
     # In units of the noise, where they are at hand, so that no choice of rows depends on the units.
@@ -353,9 +351,7 @@ def known_covariance(covariance: object, n_features: int) -> Array | None:
     return np.asarray((array + array.T) / 2.0)
 
 
-def pruning_radius_sq(
-    squared_distances: Array, sample_weight: Array, n_features: int, tuning: Tuning
-) -> float:
+def pruning_radius_sq(squared_distances: Array, sample_weight: Array, n_features: int) -> float:
     r"""Return a squared distance from the centre that clean rows do not exceed.
 
     The larger of two. What n rows of unit noise exceed with probability 0.05,
@@ -368,7 +364,7 @@ def pruning_radius_sq(
     middle = float(weighted_quantile(distances, sample_weight, [0.5])[0])
     deviation = float(weighted_quantile(np.abs(distances - middle), sample_weight, [0.5])[0])
     # A row at the median is within, also where a root squared is a little less.
-    by_bulk = (middle + tuning.far * MAD_TO_SD * deviation) * (1.0 + 1e-9)
+    by_bulk = (middle + TUNING.far * MAD_TO_SD * deviation) * (1.0 + 1e-9)
     return float(max(_noise_radius_sq(float(sample_weight.sum()), n_features), by_bulk**2))
 
 
@@ -444,7 +440,6 @@ def _with_deviations(
     standard: Standardizer,
     centre: Array,
     few: NDArray[np.bool_],
-    tuning: Tuning,
 ) -> Array:
     r"""Return scales of the columns that are as exact as their outliers let them be.
 
@@ -463,7 +458,7 @@ def _with_deviations(
     for part in parts:
         z = standard.apply(rows[part]) - middle
         squared[part] = np.minimum(np.einsum("ij,ij->i", z, z), INFINITE**2)
-    kept = weight * (squared <= pruning_radius_sq(squared, weight, d, tuning))
+    kept = weight * (squared <= pruning_radius_sq(squared, weight, d))
     share = kept / kept.sum()
     mean, square = np.zeros((2, d))
     for part in parts:

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from outweigh.fit.law import GAUSSIAN, Law
-from outweigh.fit.tuning import TUNING, Tuning
 from outweigh.norms.floor import NoiseFloor, noise_floor
 from outweigh.objectives import MomentObjective
 from outweigh.optimise.capped_simplex import CappedSimplex
@@ -32,7 +31,6 @@ class Problem:
     n_ambient : int
         The number of features whose noise there is: that of the data, where the samples are in
         coordinates of a span.
-    tuning : Tuning
     law : callable
         From weights to the law of a typical feature under them.
     """
@@ -42,7 +40,6 @@ class Problem:
     pruned: Indices
     kurtosis: float
     n_ambient: int
-    tuning: Tuning = TUNING
     law: Callable[[Array], Law] = lambda weights: GAUSSIAN
 
     @property

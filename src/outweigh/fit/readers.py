@@ -454,7 +454,7 @@ def _varies(
     varies = [
         # The second is never more, and takes longer.
         robust_variance(column, sample_weight) >= level
-        and bulk_variance(column, sample_weight, TUNING)[0] >= level
+        and bulk_variance(column, sample_weight)[0] >= level
         for column, level in zip(along.T, least, strict=True)
     ]
     return np.array(varies, dtype=np.bool_)

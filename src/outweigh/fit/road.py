@@ -59,7 +59,7 @@ def fit(
     callback : callable, optional
         Sees every iterate.
     """
-    if settings.contamination is None and sample_weight.sum() < settings.tuning.fewest_rows:
+    if settings.contamination is None and sample_weight.sum() < TUNING.fewest_rows:
         settings = replace(settings, contamination=0.0, find_covariance=False)
     noise = first_look(
         rows,
@@ -67,7 +67,6 @@ def fit(
         settings.scale,
         settings.covariance,
         settings.bound,
-        settings.tuning,
         common_level=task.n_components > 0,
         centred=task.centred,
     )
@@ -79,7 +78,7 @@ def fit(
     if task.n_components and not (settings.is_white or looks_white(noise, task, settings)):
         return fit_by_volume(noise, task, settings)
     may_correlate = settings.find_covariance and not task.n_components
-    if may_correlate and looks_correlated(noise, settings.tuning):
+    if may_correlate and looks_correlated(noise):
         return fit_elliptical(noise, task, settings)
     if task.n_components and task.n_nonzero is None and settings.covariance is None:
         noise = _in_units_beside(noise, task, settings)
@@ -120,7 +119,7 @@ def _settled(
     """Return the solution in units, and with counts of entries, that follow from its weights."""
     counts = _first_counts(noise, task)
     risen = False
-    for left in reversed(range(settings.tuning.attempts)):
+    for left in reversed(range(TUNING.attempts)):
         solution = Attempt(noise, task, counts, settings, callback, law).solve()
         factor = better_units(solution, settings)
         counted = _better_counts(solution, task, counts, settings)
@@ -227,7 +226,7 @@ def _better_counts(
         )
     else:
         counted = (max(1, count_entries(mean_in_units(solution.noise, weights), n_effective)),)
-    tolerance = settings.tuning.count_tolerance
+    tolerance = TUNING.count_tolerance
     close = all(abs(a - b) <= tolerance * b for a, b in zip(counted, counts, strict=True))
     return counts if close else counted
 
@@ -241,7 +240,7 @@ def _in_units_beside(noise: Noise, task: Task, settings: Settings) -> Noise:
     attempt = Attempt(noise, task, (), settings, None, LawOfRows(noise))
     level = attempt.level_beside_first()
     # Noise that is nothing beside the components is not told from rounding.
-    off = 1e-6 < level < 1.0 - settings.tuning.units_tolerance
+    off = 1e-6 < level < 1.0 - TUNING.units_tolerance
     return noise.rescaled(np.asarray(level)) if off else noise
 
 

@@ -10,7 +10,7 @@ from scipy.linalg import solve_triangular
 
 from outweigh.fit.columns import MAD_TO_SD, column_quantiles, weighted_quantile
 from outweigh.fit.groups import principal_axes
-from outweigh.fit.tuning import TUNING, Tuning
+from outweigh.fit.tuning import TUNING
 from outweigh.protocols import Array
 
 Mask = NDArray[np.bool_]
@@ -123,10 +123,10 @@ class WeightedRows:
         Whether rows are so few that covariances are shrunk.
     """
 
-    def __init__(self, entries: Array, weight: Array, tuning: Tuning) -> None:
+    def __init__(self, entries: Array, weight: Array) -> None:
         self.entries, self.weight = entries, weight
         self.n, self.d = float(weight.sum()), entries.shape[1]
-        self.shrink = self.n < tuning.rows_per_feature * self.d
+        self.shrink = self.n < TUNING.rows_per_feature * self.d
         self.basis = principal_axes(entries, weight)[1].T if self.d > self.n else None
         self.Z = entries if self.basis is None else entries @ self.basis.T
 

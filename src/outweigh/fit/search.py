@@ -18,6 +18,7 @@ import numpy as np
 from outweigh.fit.mixture import Groups
 from outweigh.fit.posterior import groups_apart
 from outweigh.fit.problem import Problem
+from outweigh.fit.tuning import TUNING
 from outweigh.fit.workspace import Workspace
 from outweigh.forms import Form
 from outweigh.norms.floor import NoiseFloor
@@ -216,7 +217,7 @@ class Search:
             make_rule(level),
             begin.values,
             max_iter=max(1, self.max_iter - len(self._trace)),
-            reached=near_or_slow(level, self.problem.tuning.slow),
+            reached=near_or_slow(level, TUNING.slow),
             callback=self._record,
         )
         self._last = found
@@ -230,7 +231,7 @@ class Search:
 
     def _weigh(self, descended: Weights) -> Weights:
         """Return weights by the groups of outliers that a descent has revealed."""
-        most = self.problem.tuning.groups
+        most = TUNING.groups
         # What was found before has been weighed.
         if self.group_domain is None or self._last is None or not (most and descended.moved):
             return descended

@@ -11,7 +11,7 @@ from outweigh.fit.groups import price_of_direction
 from outweigh.fit.mixture import Group, two_laws
 from outweigh.fit.radial import RadialLaw, radial_law, second_group
 from outweigh.fit.scatter import Mask, Scatter, WeightedRows
-from outweigh.fit.tuning import Tuning
+from outweigh.fit.tuning import TUNING
 from outweigh.protocols import Array
 
 _TINY = 1e-300
@@ -68,8 +68,8 @@ class Shape:
     At most the share `bound` of the rows is taken for wrong.
     """
 
-    def __init__(self, rows: WeightedRows, bound: float, tuning: Tuning) -> None:
-        self.rows, self.bound, self.tuning = rows, bound, tuning
+    def __init__(self, rows: WeightedRows, bound: float) -> None:
+        self.rows, self.bound = rows, bound
         # Of all clean rows of a table, none is beyond the cut in 19 of 20 tables.
         self.level = 0.05 / rows.n
         # The probability beyond which clean rows are of a second radial group, where there is one.
@@ -133,7 +133,7 @@ class Shape:
 
     def _limit(self, clean: Array, core: Mask, left: Mask) -> tuple[Scatter, Array, float]:
         """Return scatter, distances and cut under the weights found."""
-        inner = self.rows.inner(core, clean >= 0.5, self.tuning.inner)
+        inner = self.rows.inner(core, clean >= 0.5, TUNING.inner)
         scatter, squared = self.rows.measured_by(inner, clean)
         law = self._law(squared, scatter.count, left, self._share(clean < 0.5, left))
         law = law.read_off(self.rows.count(left & (clean >= 0.5)))
@@ -146,7 +146,7 @@ class Shape:
         count only if a second radial group explains the distances better than one law of free k
         and nu; else that law is the one of clean rows.
         """
-        rows, tuning, left = self.rows, self.tuning, ~apart
+        rows, left = self.rows, ~apart
         # Of those left so many may be far that all wrong rows together are within the bound.
         in_groups = self._share(apart)
         share = max(self.bound - in_groups, 0.0) / (1.0 - in_groups)
@@ -164,12 +164,12 @@ class Shape:
                 return np.zeros_like(far)
             if step > 0 and np.array_equal(new, far):
                 break
-            far, kept = new, rows.inner(core, ~new, tuning.inner)
+            far, kept = new, rows.inner(core, ~new, TUNING.inner)
         scatter, squared = rows.measured_by(core)
         law = self._law(squared, scatter.count, left, share)
-        many = share > max(tuning.few_far_share, tuning.few_far / rows.n)
+        many = share > max(TUNING.few_far_share, TUNING.few_far / rows.n)
         beyond = far & left if many else self._in_excess(squared, law, left)
-        if rows.count(beyond) <= tuning.few_far:
+        if rows.count(beyond) <= TUNING.few_far:
             return far
         group = second_group(squared[left], rows.weight[left], beyond[left], law, rows.d)
         if group.gain >= 1.5 * np.log(rows.n):
@@ -189,9 +189,7 @@ class Shape:
         expected = law.exceeded(squared)
         order = np.argsort(expected, kind="stable")
         order = order[left[order]]
-        excess = (
-            np.cumsum(self.rows.weight[order]) - self.tuning.excess * self.rows.n * expected[order]
-        )
+        excess = np.cumsum(self.rows.weight[order]) - TUNING.excess * self.rows.n * expected[order]
         found = np.zeros(len(left), dtype=np.bool_)
         if excess.max(initial=0.0) > 0.0:
             found[order[: int(excess.argmax()) + 1]] = True
@@ -202,7 +200,7 @@ class Shape:
     def _laws(self, core: Mask, far: Mask, apart: list[Mask]) -> list[_Laws]:
         """Return the laws of the groups that are worth theirs."""
         rows, found = self.rows, list[_Laws]()
-        candidates = [group for group in apart if rows.count(group) >= self.tuning.fewest_in_law]
+        candidates = [group for group in apart if rows.count(group) >= TUNING.fewest_in_law]
         for group in candidates:
             bulk = ~far & ~np.any(candidates, axis=0)
             among = bulk | group

@@ -15,7 +15,7 @@ from outweigh.fit.columns import column_quantiles, largest_of
 from outweigh.fit.elliptical import Judgement, judge_rows
 from outweigh.fit.law import GAUSSIAN
 from outweigh.fit.mixture import Group
-from outweigh.fit.tuning import TUNING, Tuning
+from outweigh.fit.tuning import TUNING
 from outweigh.protocols import Array, Indices
 
 # Features are chosen anew with the weights found, at most so often.
@@ -31,7 +31,7 @@ _MEDIAN_ERROR = float(np.sqrt(np.pi / 2.0))
 
 
 def judge_on_features(
-    Z: Array, sample_weight: Array, n_nonzero: int | None, bound: float, tuning: Tuning
+    Z: Array, sample_weight: Array, n_nonzero: int | None, bound: float
 ) -> tuple[Indices, Judgement]:
     """Judge rows by the features that stand out, found again with the weights that this gives.
 
@@ -43,7 +43,6 @@ def judge_on_features(
     n_nonzero : int or None
         The entries of the mean, where they are known: outliers then matter on as many more.
     bound : float
-    tuning : Tuning
 
     Returns
     -------
@@ -59,7 +58,7 @@ def judge_on_features(
     # What a mean, or outliers on one side, do to a column before any row is judged.
     lasting = [root * mean, root * middle / _MEDIAN_ERROR, root * (mean - middle)]
     # Four such lists leave enough rows for each feature.
-    most = max(1, int(n / (4.0 * tuning.rows_per_feature)))
+    most = max(1, int(n / (4.0 * TUNING.rows_per_feature)))
     if n_nonzero is not None:
         most = max(n_nonzero, min(most, 2 * n_nonzero))
     seen: list[Array] = []
@@ -67,7 +66,7 @@ def judge_on_features(
     for _ in range(_ROUNDS):
         chosen = [_standing_out(z_scores, most) for z_scores in (*lasting, *seen)]
         features = np.unique(np.concatenate(chosen))
-        judged = judge_rows(Z[:, features], sample_weight, bound, tuning)
+        judged = judge_rows(Z[:, features], sample_weight, bound)
         if last is not None and np.array_equal(judged.clean >= 0.5, last >= 0.5):
             break
         last = judged.clean

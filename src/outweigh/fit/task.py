@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from outweigh.fit.tuning import TUNING, Tuning
+from outweigh.fit.tuning import TUNING
 from outweigh.norms import KyFan, RowwiseLargest
 from outweigh.protocols import Array, Norm
 
@@ -50,7 +50,6 @@ class Settings:
     covariance: Array | None
     solver: str
     max_iter: int
-    tuning: Tuning = TUNING
     find_covariance: bool = False
 
     @property
@@ -66,7 +65,7 @@ class Settings:
     @property
     def bound(self) -> float:
         """The largest share that may be removed, before the data says more."""
-        return self.tuning.loose_bound if self.contamination is None else self.contamination
+        return TUNING.loose_bound if self.contamination is None else self.contamination
 
     @property
     def expected(self) -> float:

@@ -11,6 +11,8 @@ consistent for Gaussian data) stand beside their formula instead.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -208,7 +210,7 @@ class Tuning:
     least_skew: float = _rule(0.1, off=0.0)
     most_skew: float = _rule(1.0, off=math.inf)
     drawn_in: float = _rule(3.0, off=8.0)
-    fewest_in_law: float = _rule(3.0, off=0.0)
+    fewest_in_law: float = _rule(3.0, off=1.0)
     laws: int = _rule(4, off=1)
     narrowest: float = _rule(0.02, off=1e-12)
     negligible: float = _rule(1e-3, off=0.0)
@@ -238,3 +240,32 @@ class Tuning:
 
 
 TUNING = Tuning()
+"""The numbers of every fit."""
+
+
+@contextmanager
+def tuned(**numbers: float) -> Iterator[None]:
+    """Make fits with other numbers while the context lasts: for studies of the numbers, and tests.
+
+    The table is that of the whole process, so no other thread may fit meanwhile.
+
+    Examples
+    --------
+    >>> with tuned(groups=0):
+    ...     TUNING.groups
+    0
+    >>> TUNING.groups
+    20
+    """
+    usual = {name: getattr(TUNING, name) for name in numbers}
+    try:
+        _set(numbers)
+        yield
+    finally:
+        _set(usual)
+
+
+def _set(numbers: Mapping[str, float]) -> None:
+    for name, value in numbers.items():
+        # Frozen, so that nothing else changes them.
+        object.__setattr__(TUNING, name, value)

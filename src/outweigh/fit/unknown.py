@@ -15,7 +15,7 @@ from outweigh.fit.score import EllipticalScore
 from outweigh.fit.search import Found, Weights
 from outweigh.fit.standing_out import judge_on_features
 from outweigh.fit.task import Settings, Task
-from outweigh.fit.tuning import Tuning
+from outweigh.fit.tuning import TUNING
 from outweigh.fit.whiteness import MOST_ROWS, bulk_excess, some_columns
 from outweigh.norms.floor import NoiseFloor
 from outweigh.objectives import MomentObjective
@@ -26,7 +26,7 @@ from outweigh.protocols import Status
 _VALUES_TO_JUDGE = 20_000_000
 
 
-def looks_correlated(noise: Noise, tuning: Tuning) -> bool:
+def looks_correlated(noise: Noise) -> bool:
     """Tell by some rows and columns whether rows are correlated.
 
     So they are taken to be where they are so few that errors of a variance hide the excess.
@@ -34,8 +34,8 @@ def looks_correlated(noise: Noise, tuning: Tuning) -> bool:
     rows, weight = noise.some_rows(MOST_ROWS)
     columns = noise.standardizer.columns
     rows = rows[:, columns[some_columns(columns.size)]]
-    few = tuning.white_deviations * np.sqrt(2.0 / weight.sum()) > tuning.correlated - 1.0
-    return bool(few or bulk_excess(rows, weight, tuning) > 1.0)
+    few = TUNING.white_deviations * np.sqrt(2.0 / weight.sum()) > TUNING.correlated - 1.0
+    return bool(few or bulk_excess(rows, weight) > 1.0)
 
 
 def fit_elliptical(noise: Noise, task: Task, settings: Settings) -> Fit:
@@ -44,16 +44,14 @@ def fit_elliptical(noise: Noise, task: Task, settings: Settings) -> Fit:
     d = columns.size
     rows, weight = noise.some_rows(max(MOST_ROWS, _VALUES_TO_JUDGE // columns.size))
     rows, unit = rows[:, columns], np.ones(d)
-    if task.is_sparse and d > settings.tuning.fewest_columns:
+    if task.is_sparse and d > TUNING.fewest_columns:
         # Judged in units of the noise; scores are of rows in those of the user.
         unit = noise.standardizer.scale
         count = task.n_nonzero[0] if task.n_nonzero else None
-        some, judged = judge_on_features(
-            rows / unit, weight, count, settings.bound, settings.tuning
-        )
+        some, judged = judge_on_features(rows / unit, weight, count, settings.bound)
         columns, unit = columns[some], unit[some]
     else:
-        judged = judge_rows(rows, weight, settings.bound, settings.tuning)
+        judged = judge_rows(rows, weight, settings.bound)
     score = EllipticalScore(noise.standardizer, judged.cloud.among(columns, unit))
     clean, scores = judged.clean, -judged.severity
     if len(weight) < n:
@@ -71,7 +69,7 @@ def fit_elliptical(noise: Noise, task: Task, settings: Settings) -> Fit:
         refuse_huge(np.square(noise.rows_at(back, slice(None))).sum(axis=1))
     noise = noise.without(np.flatnonzero(values == 0.0))
     objective = MomentObjective(noise.samples, task.norm(1), True)
-    problem = Problem(objective, noise.sample_weight, noise.pruned, 3.0, d, settings.tuning)
+    problem = Problem(objective, noise.sample_weight, noise.pruned, 3.0, d)
     weights = Weights.untouched(values, d)
     trusted = float(judged.severity[judged.clean >= 0.5].max(initial=0.0))
     found = Found(weights, trusted, Status.REACHED, (Iterate(0, trusted, 0.0, True),))

@@ -40,7 +40,7 @@ from outweigh.fit.scatter import Scatter
 from outweigh.fit.score import EllipticalScore
 from outweigh.fit.search import Found, Weights
 from outweigh.fit.task import Settings, Task
-from outweigh.fit.tuning import Tuning
+from outweigh.fit.tuning import TUNING
 from outweigh.fit.whiteness import MOST_ROWS
 from outweigh.fit.workspace import coordinates
 from outweigh.norms import KyFan
@@ -68,7 +68,7 @@ def looks_white(noise: Noise, task: Task, settings: Settings) -> bool:
     _, samples = coordinates(noise, replace(task, n_nonzero=None))
     pooled = as_array(samples.moment(noise.untouched, centred=task.centred))
     n, d = float(noise.sample_weight.sum()), noise.samples.n_features
-    return is_white(pooled, n, d, task.n_components, settings.tuning.white_excess)
+    return is_white(pooled, n, d, task.n_components, TUNING.white_excess)
 
 
 def fit_by_volume(noise: Noise, task: Task, settings: Settings, *, again: int = 2) -> Fit:
@@ -80,13 +80,12 @@ def fit_by_volume(noise: Noise, task: Task, settings: Settings, *, again: int = 
     that are trusted, are taken back: so often the fit may be made again.
     """
     part, samples = coordinates(noise, replace(task, n_nonzero=None))
-    tuning = settings.tuning
     r = min(task.n_components, samples.n_features)
     objective = MomentObjective(samples, KyFan(r), task.centred, 0.0)
-    problem = Problem(objective, noise.sample_weight, noise.pruned, 3.0, samples.n_features, tuning)
+    problem = Problem(objective, noise.sample_weight, noise.pruned, 3.0, samples.n_features)
     known = settings.contamination is not None
-    bound = problem.in_whole_rows(settings.bound if known else tuning.volume_bound)
-    judged, bent = _judged_columns(noise, samples, tuning)
+    bound = problem.in_whole_rows(settings.bound if known else TUNING.volume_bound)
+    judged, bent = _judged_columns(noise, samples)
     told = judged.size > 0
     seen, standardizer = samples, noise.standardizer
     if told and judged.size < samples.n_features:
@@ -95,7 +94,7 @@ def fit_by_volume(noise: Noise, task: Task, settings: Settings, *, again: int = 
         standardizer = Standardizer(columns[judged], origin[judged], scale[judged])
     on_judged = replace(objective, samples=seen)
     values, vectors = leading_directions(on_judged, problem.untouched)
-    q = n_leading(float(noise.kept.sum()), values, tuning)
+    q = n_leading(float(noise.kept.sum()), values)
     start, clumps = _without_apart(
         problem.with_objective(on_judged), vectors[:, :q], settings.bound
     )
@@ -118,7 +117,7 @@ def fit_by_volume(noise: Noise, task: Task, settings: Settings, *, again: int = 
             distances = beyond_limits(on_judged, weights, noise.kept, folds, q, clumps, price)
             beyond = distances.combined(seen) > 1.0
             if bent and beyond.any():
-                straight = _straight(noise, standardizer, ~beyond & (noise.kept > 0.0), tuning)
+                straight = _straight(noise, standardizer, ~beyond & (noise.kept > 0.0))
             if straight is not None:
                 unusual = noise.rows.map(EllipticalScore(standardizer, straight)) < -1.0
                 beyond &= unusual | (distances.apart(seen) > 0.5)
@@ -173,7 +172,7 @@ def _unlike_white(noise: Noise, task: Task) -> str:
     return "the noise is not white: columns are correlated or vary unevenly"
 
 
-def _judged_columns(noise: Noise, samples: Samples, tuning: Tuning) -> tuple[Indices, bool]:
+def _judged_columns(noise: Noise, samples: Samples) -> tuple[Indices, bool]:
     """Return the columns that rows are judged by, and whether these may be bent and made straight.
 
     Where rows are many they are judged in all directions, each in units of its spread, and a column
@@ -181,18 +180,16 @@ def _judged_columns(noise: Noise, samples: Samples, tuning: Tuning) -> tuple[Ind
     values do not count. Where there are no others, nothing tells a rare row from a wrong one.
     """
     columns, every = noise.standardizer.columns, np.arange(samples.n_features)
-    rows_enough = noise.kept.sum() >= tuning.rows_per_direction * columns.size
+    rows_enough = noise.kept.sum() >= TUNING.rows_per_direction * columns.size
     # Few rows that repeat are seen in coordinates of their span.
     if not rows_enough or noise.standardizer.whitener is not None or every.size < columns.size:
         return every, False
     rows, weight = noise.some_rows(MOST_ROWS)
-    judged, _ = judged_columns(rows[:, columns], weight, tuning)
+    judged, _ = judged_columns(rows[:, columns], weight)
     return judged, True
 
 
-def _straight(
-    noise: Noise, standardizer: Standardizer, kept: NDArray[np.bool_], tuning: Tuning
-) -> Cloud | None:
+def _straight(noise: Noise, standardizer: Standardizer, kept: NDArray[np.bool_]) -> Cloud | None:
     """Return the cloud that the rows kept form with skewed columns made straight; None without any.
 
     The long tail of a skewed column is far from the bulk; with straight columns it is near. The
@@ -212,7 +209,7 @@ def _straight(
     law = radial_law(squared, weight, d, scatter.count, share, shrink=False)
     none = np.empty(0)
     reach = Reach(none.astype(np.intp), none, none)
-    return Cloud(columns, form, None, scatter, law.beyond(tuning.few_far_share), (), (), reach)
+    return Cloud(columns, form, None, scatter, law.beyond(TUNING.few_far_share), (), (), reach)
 
 
 def _without_apart(problem: Problem, leading: Array, bound: float) -> tuple[Problem, Groups]:
@@ -224,15 +221,15 @@ def _without_apart(problem: Problem, leading: Array, bound: float) -> tuple[Prob
     but for some that are single outliers. Distances tell wide groups afterwards, and whether they
     are outliers; clumps are the groups returned.
     """
-    samples, tuning, clumps = problem.samples, problem.tuning, list[Group]()
+    samples, clumps = problem.samples, list[Group]()
     n = float(problem.sample_weight.sum())
-    most = bound * n + max(tuning.few_far_share * n, tuning.few_far)
-    for count in sorted({min(tuning.most_directions, leading.shape[1]), leading.shape[1]}):
+    most = bound * n + max(TUNING.few_far_share * n, TUNING.few_far)
+    for count in sorted({min(TUNING.most_directions, leading.shape[1]), leading.shape[1]}):
         counted = np.flatnonzero(problem.untouched)
         if bound == 0.0 or counted.size * count > _VALUES_TO_JUDGE:
             break
         rows, weight = samples.project(leading[:, :count])[counted], problem.sample_weight[counted]
-        judged = judge_rows(rows, weight, tuning.loose_bound, tuning, straighten=False)
+        judged = judge_rows(rows, weight, TUNING.loose_bound, straighten=False)
         pruned = np.union1d(problem.pruned, counted[judged.clean < 0.5])
         if problem.sample_weight[pruned].sum() > most:
             continue
@@ -240,7 +237,7 @@ def _without_apart(problem: Problem, leading: Array, bound: float) -> tuple[Prob
         unit = cloud.marginals.unit * cloud.marginals.spread
         origin = cloud.coordinates(np.zeros((1, count)))[0][0]
         for group in cloud.groups:
-            if group.spreads.max() <= tuning.clump * group.spread:
+            if group.spreads.max() <= TUNING.clump * group.spread:
                 direction = leading[:, cloud.columns] @ (group.direction / unit)
                 clumps.append(group.moved(direction, -float(origin @ group.direction)))
         problem = replace(problem, pruned=pruned)
@@ -248,7 +245,7 @@ def _without_apart(problem: Problem, leading: Array, bound: float) -> tuple[Prob
     return problem.with_objective(objective), tuple(clumps)
 
 
-def n_leading(n_samples: float, values: Array, tuning: Tuning) -> int:
+def n_leading(n_samples: float, values: Array) -> int:
     """Return how many leading directions rows are judged in.
 
     All where there are rows enough for each, else at most eight: see `Tuning`.
@@ -258,10 +255,9 @@ def n_leading(n_samples: float, values: Array, tuning: Tuning) -> int:
     n_samples : float
     values : ndarray
         Variances in decreasing order.
-    tuning : Tuning
     """
-    rank, enough = rank_of(values), int(n_samples / tuning.rows_per_direction)
-    return rank if rank <= enough else max(min(enough, tuning.most_directions, rank), 1)
+    rank, enough = rank_of(values), int(n_samples / TUNING.rows_per_direction)
+    return rank if rank <= enough else max(min(enough, TUNING.most_directions, rank), 1)
 
 
 def least_volume(problem: Problem, leading: Array, bound: float) -> Array:

@@ -22,7 +22,7 @@ from outweigh.fit.columns import (
 )
 from outweigh.fit.groups import EM_STEPS, two_groups
 from outweigh.fit.marginals import positive_spread
-from outweigh.fit.tuning import Tuning
+from outweigh.fit.tuning import TUNING
 from outweigh.protocols import Array, Indices
 
 # The test is made on no more than these: correlations that matter show there.
@@ -45,7 +45,7 @@ def some_columns(count: int) -> Indices:
     return np.union1d(np.arange(start, start + half), np.arange(0, count, -(-count // half)))
 
 
-def bulk_excess(rows: Array, weight: Array, tuning: Tuning) -> float:
+def bulk_excess(rows: Array, weight: Array) -> float:
     """Return the largest bulk variance along any axis, in units of what white noise may have.
 
     Above 1 rows are correlated; at most 1 for white rows, whatever the outliers, and 0 where no
@@ -56,14 +56,13 @@ def bulk_excess(rows: Array, weight: Array, tuning: Tuning) -> float:
     rows : ndarray of shape (n, d)
     weight : ndarray of shape (n,)
         A whole number counts as that many copies of the row.
-    tuning : Tuning
     """
     n, d = float(weight.sum()), rows.shape[1]
     if d < 2:
         return 0.0
     few = RankedColumns(rows, weight).has_few_values()
     Z = _bulk_standardised(rows, weight, few)
-    bound, last, kept = tuning.bounded, tuning.uncounted, _kept_of_gaussian(tuning)
+    bound, last, kept = TUNING.bounded, TUNING.uncounted, _kept_of_gaussian()
     bounded = np.where(np.abs(Z) > last, 0.0, np.clip(Z, -bound, bound))
     # A rare one of few values is far out, but no outlier.
     bounded[:, few] = np.sqrt(kept) * Z[:, few]
@@ -72,20 +71,20 @@ def bulk_excess(rows: Array, weight: Array, tuning: Tuning) -> float:
     positive = values[values > 1e-8 * values[-1]]
     unit = float(np.median(positive)) / _median_of_noise(ratio)
     edge = (1.0 + np.sqrt(ratio)) ** 2 * unit
-    largest, error = 0.0, tuning.white_deviations * float(np.sqrt(2.0 / n))
+    largest, error = 0.0, TUNING.white_deviations * float(np.sqrt(2.0 / n))
     for axis, value in zip(axes.T[::-1][:_AXES], values[::-1], strict=False):
         # Beyond the edge of infinitely many rows.
         if value <= edge * (1.0 + min(error, 0.1)):
             break
-        variance, grouped = bulk_variance(Z @ axis, weight, tuning)
+        variance, grouped = bulk_variance(Z @ axis, weight)
         # Outliers that overlap the bulk blur its variance; without a sign of them four deviations
         # of a variance are room enough.
-        room = tuning.correlated if grouped else min(1.0 + error, tuning.correlated)
+        room = TUNING.correlated if grouped else min(1.0 + error, TUNING.correlated)
         largest = max(largest, variance * kept / (edge * room))
     return largest
 
 
-def bulk_variance(along: Array, weight: Array, tuning: Tuning) -> tuple[float, bool]:
+def bulk_variance(along: Array, weight: Array) -> tuple[float, bool]:
     """Return the variance of the bulk along an axis, and whether there is any sign of two groups.
 
     A redescending estimate, which no far row decides; and, for groups that overlap the bulk, the
@@ -99,7 +98,7 @@ def bulk_variance(along: Array, weight: Array, tuning: Tuning) -> tuple[float, b
     share = weight / weight.sum()
     with np.errstate(over="ignore"):
         # Where half of the rows are equal, the others are infinitely far.
-        y = np.clip((along - centre) / max(unit, _TINY), -tuning.uncounted, tuning.uncounted)
+        y = np.clip((along - centre) / max(unit, _TINY), -TUNING.uncounted, TUNING.uncounted)
     y -= share @ y
     whole = float(np.sqrt(share @ y**2))
     y /= max(whole, _TINY)
@@ -131,10 +130,10 @@ def _bulk_standardised(rows: Array, weight: Array, few: NDArray[np.bool_]) -> Ar
     return np.asarray((Z - centre) / np.sqrt(variance))
 
 
-def _kept_of_gaussian(tuning: Tuning) -> float:
+def _kept_of_gaussian() -> float:
     """Return the part of a Gaussian's variance that bounded entries keep."""
-    bound, inner = tuning.bounded, ndtr(tuning.bounded)
-    tails = 2.0 * bound**2 * (ndtr(tuning.uncounted) - inner)
+    bound, inner = TUNING.bounded, ndtr(TUNING.bounded)
+    tails = 2.0 * bound**2 * (ndtr(TUNING.uncounted) - inner)
     density = np.exp(-0.5 * bound**2) / np.sqrt(2.0 * np.pi)
     return float(2.0 * inner - 1.0 - 2.0 * bound * density + tails)
 

@@ -19,6 +19,7 @@ from scipy.special import gammainccinv
 from outweigh.fit.noise import Noise
 from outweigh.fit.problem import Problem
 from outweigh.fit.task import Task
+from outweigh.fit.tuning import TUNING
 from outweigh.forms import Form
 from outweigh.norms import KyFan
 from outweigh.norms.spectral import largest_eigenpairs
@@ -81,12 +82,12 @@ def workspace_for(problem: Problem, n_entries: int) -> Workspace:
     n_entries : int
         The number of nonzero entries of a sparse answer; 0 where it is dense.
     """
-    tuning, d = problem.tuning, problem.objective.n_features
-    if d < tuning.fewest_for_parts and (n_entries or problem.objective.removed is None):
+    d = problem.objective.n_features
+    if d < TUNING.fewest_for_parts and (n_entries or problem.objective.removed is None):
         return Everything(problem)
     if n_entries:
         # With more than half the features in it a part saves little.
-        return Columns(problem, min(max(n_entries, tuning.fewest_columns), (d + 1) // 2))
+        return Columns(problem, min(max(n_entries, TUNING.fewest_columns), (d + 1) // 2))
     return Basis(problem)
 
 
@@ -152,7 +153,7 @@ class Columns:
 
     def misses(self, weights: Array) -> bool:
         """Tell whether a feature outside shows clear evidence."""
-        clear = self._evident(weights, self._problem.tuning.clear_evidence)
+        clear = self._evident(weights, TUNING.clear_evidence)
         return not np.isin(clear, self.coordinates).all()
 
     def widen(self, weights: Array) -> None:
@@ -226,7 +227,7 @@ class Basis:
                 self._basis = None
             else:
                 outside, lengths = _outside(self._basis, found[0])
-                new = outside[:, lengths > self._problem.tuning.new_length]
+                new = outside[:, lengths > TUNING.new_length]
                 self._basis = np.hstack([self._basis, new])
                 new = self._basis[:, self._projected.shape[1] :]
                 self._projected = np.hstack([self._projected, self._objective.samples.project(new)])

@@ -65,7 +65,7 @@ def fit_paper(
         norm = reader.norm
     objective = MomentObjective(noise.samples, norm, task.n_components == 0)
     d = noise.samples.n_features
-    problem = Problem(objective, sample_weight, noise.pruned, 3.0, d, settings.tuning)
+    problem = Problem(objective, sample_weight, noise.pruned, 3.0, d)
     domain = problem.domain(contamination)
     budget = settings.max_iter
     update, rule = Subgradient(domain), constant_step(objective, domain, budget)
@@ -125,7 +125,7 @@ def _as_it_is(rows: Rows, sample_weight: Array, settings: Settings) -> Noise:
         np.flatnonzero(seen.varies),
         samples,
         np.empty(0, dtype=np.intp),
-        pruning_radius_sq(far, sample_weight, d, settings.tuning),
+        pruning_radius_sq(far, sample_weight, d),
         far,
         seen.keys,
     )
