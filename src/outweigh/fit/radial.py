@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq, minimize
-from scipy.special import betaln, fdtrc, fdtri, log_expit
+from scipy.special import betaln, digamma, expit, fdtrc, fdtri, log_expit
 
 from outweigh.fit.columns import weighted_quantile
 from outweigh.fit.tuning import TUNING
@@ -73,10 +73,7 @@ class RadialLaw:
 
 def _log_f(x: Array, k: float, nu: float) -> Array:
     """Return the log density of x = log F, F of the law F(k, nu)."""
-    u = x + np.log(k / nu)
-    return np.asarray(
-        k / 2.0 * u - (k + nu) / 2.0 * np.logaddexp(0.0, u) - betaln(k / 2.0, nu / 2.0)
-    )
+    return _log_f_and_slopes(x, k, nu)[0]
 
 
 def radial_law(
@@ -150,47 +147,65 @@ def second_group(
     x_all = np.log(np.maximum(squared, _TINY))
     x = weighted_quantile(x_all, weight, list((np.arange(300) + 0.5) / 300.0))
     each, middle = float(weight.sum()) / 300.0, float(np.median(x))
-    lowest = np.log([0.3, 1.0])
-    highest = np.log([max(3.0 * n_features, 3.0), 1e4])
+    of_one = [(None, None), tuple(np.log([0.3, max(3.0 * n_features, 3.0)])), (0.0, np.log(1e4))]
+    of_group = [(-14.0, 14.0), (None, None), (np.log(TUNING.narrowest), None)]
 
     def law_of(t: Array) -> RadialLaw:
-        k, nu = np.exp(np.clip(t[1:3], lowest, highest))
-        return RadialLaw(float(np.exp(t[0])), float(k), float(nu))
+        return RadialLaw(*map(float, np.exp(t[:3])))
 
-    def outside(t: Array) -> float:
-        return 100.0 * float(np.sum((t[1:3] - np.clip(t[1:3], lowest, highest)) ** 2))
+    def one(t: Array) -> tuple[float, Array]:
+        value, slopes = _log_f_and_slopes(x - t[0], *np.exp(t[1:3]))
+        return -each * float(value.sum()), -each * slopes.sum(axis=1)
 
-    def log_bulk(t: Array, x: Array) -> Array:
-        bulk = law_of(t)
-        return _log_f(x - t[0], bulk.k, bulk.nu)
+    def parts(t: Array, x: Array) -> tuple[Array, Array, Array, Array]:
+        away, spread = x - t[4], np.exp(t[5])
+        group = log_expit(t[3]) - 0.5 * (away / spread) ** 2 - t[5] - 0.5 * np.log(2.0 * np.pi)
+        bulk, slopes = _log_f_and_slopes(x - t[0], *np.exp(t[1:3]))
+        return log_expit(-t[3]) + bulk, group, slopes, away / spread
 
-    def log_parts(t: Array, x: Array) -> tuple[Array, Array]:
-        spread = max(float(np.exp(t[5])), TUNING.narrowest)
-        group = -0.5 * ((x - t[4]) / spread) ** 2 - np.log(spread * np.sqrt(2.0 * np.pi))
-        return log_expit(-t[3]) + log_bulk(t, x), log_expit(t[3]) + group
+    def two(t: Array) -> tuple[float, Array]:
+        bulk, group, slopes, away = parts(t, x)
+        chance = expit(group - bulk)
+        gradient = [
+            *((1.0 - chance) @ slopes.T),
+            float((chance - expit(t[3])).sum()),
+            float(chance @ away) / np.exp(t[5]),
+            float(chance @ (away**2 - 1.0)),
+        ]
+        return -each * float(np.logaddexp(bulk, group).sum()), -each * np.array(gradient)
 
-    def one(t: Array) -> float:
-        return outside(t) - each * float(log_bulk(t, x).sum())
-
-    def two(t: Array) -> float:
-        return outside(t) - each * float(np.logaddexp(*log_parts(t, x)).sum())
-
-    def least(function: Callable[[Array], float], start: Array, evaluations: int) -> Any:
-        options: Any = {"xatol": 1e-2, "fatol": 0.1, "maxfev": evaluations}
-        return minimize(function, start, method="Nelder-Mead", options=options)
+    def least(function: Callable[[Array], Any], start: Array, bounds: list[Any]) -> Any:
+        options = {"ftol": 1e-6}
+        return minimize(
+            function, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options
+        )
 
     start = np.array([middle, np.log(max(law.k, 0.5)), np.log(5.0)])
-    alone = least(one, start, 250)
+    alone = least(one, start, of_one)
     share = weight[far] / weight[far].sum()
     centre = float(share @ x_all[far])
     spread = float(np.sqrt(share @ (x_all[far] - centre) ** 2))
     part = float(np.clip(weight[far].sum() / weight.sum(), 1e-6, 1.0 - 1e-6))
     second = [np.log(part / (1.0 - part)), centre, np.log(max(spread, 0.1))]
     # Both laws have many parameters and more than one optimum.
-    pairs = [least(two, np.r_[t, second], 500) for t in (start, alone.x)]
+    pairs = [least(two, np.r_[t, second], of_one + of_group) for t in (start, alone.x)]
     pair = min(pairs, key=lambda result: float(result.fun))
     # From the middle of the bulk outward, the first point where the group has the greater part.
     x = np.linspace(middle, max(float(pair.x[4]), middle), 400)
-    bulk, group = log_parts(pair.x, x)
+    bulk, group, _, _ = parts(pair.x, x)
     parting = float(np.exp(x[int(np.argmax(group > bulk))])) if np.any(group > bulk) else np.inf
     return FarGroup(float(alone.fun - pair.fun), law_of(alone.x), law_of(pair.x), parting)
+
+
+def _log_f_and_slopes(x: Array, k: float, nu: float) -> tuple[Array, Array]:
+    r"""Return the log density of x = log F, and its slopes in a shift of F, in log k and log nu.
+
+    With :math:`a = k/2`, :math:`b = \nu/2` and :math:`u = x + \log(k/\nu)` the slope along u is
+    :math:`g = a - (a + b)/(1 + e^{-u})`. A shift moves u by -1, log k by 1 and log nu by -1.
+    """
+    a, b = k / 2.0, nu / 2.0
+    u = x + np.log(k / nu)
+    soft, along = np.logaddexp(0.0, u), a - (a + b) * expit(u)
+    of_k = a * (u - soft - digamma(a) + digamma(a + b)) + along
+    of_nu = b * (digamma(a + b) - digamma(b) - soft) - along
+    return a * u - (a + b) * soft - betaln(a, b), np.stack([-along, of_k, of_nu])
