@@ -32,6 +32,27 @@ def test_rows_three_times_as_far_are_beyond_the_limit() -> None:
     assert np.mean(found.squared[~WRONG] > found.limit) < 0.02
 
 
+def third_of_rows_farther(factor: float) -> tuple[Array, Array]:
+    X, outer = correlated(N, D, 3), np.arange(N) < 0.3 * N
+    X[outer] *= factor
+    return X, outer
+
+
+def test_many_far_rows_count_where_a_valley_parts_them() -> None:
+    X, outer = third_of_rows_farther(12.0)
+    found = judged(X, [], [])
+    assert np.mean(found.clean[outer] < 0.5) > 0.9
+    assert np.mean(found.clean[~outer] < 0.5) < 0.02
+
+
+def test_many_far_rows_without_a_valley_are_told_and_kept() -> None:
+    X, outer = third_of_rows_farther(2.5)
+    found = judged(X, [], [])
+    assert np.mean(found.clean < 0.5) < 0.02
+    assert np.mean(found.maybe[outer] > 0.5) > 0.3
+    assert np.mean(found.maybe[~outer] > 0.5) < 0.02
+
+
 def test_a_group_that_stands_apart_costs_its_rows_their_weight_and_no_others() -> None:
     found = judged(with_cluster(N, D, 0.1, 8.0), [WRONG], [])
     assert len(found.groups) == 1

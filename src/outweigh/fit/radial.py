@@ -175,7 +175,7 @@ def second_group(
         return -each * float(np.logaddexp(bulk, group).sum()), -each * np.array(gradient)
 
     def least(function: Callable[[Array], Any], start: Array, bounds: list[Any]) -> Any:
-        options = {"ftol": 1e-6}
+        options: Any = {"ftol": 1e-6}
         return minimize(
             function, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options
         )

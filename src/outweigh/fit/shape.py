@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from outweigh.fit.columns import weighted_quantile
-from outweigh.fit.groups import price_of_direction
+from outweigh.fit.groups import price_of_direction, valley
 from outweigh.fit.mixture import Group, two_laws
 from outweigh.fit.radial import RadialLaw, radial_law, second_group
 from outweigh.fit.scatter import Mask, Scatter, WeightedRows
@@ -77,6 +77,8 @@ class Shape:
         # The shape of the radial law, where the first look at the core or all rows told it.
         self.shape: RadialLaw | None = None
         self.gaussian = False
+        # Rows of a second radial group that may be genuine.
+        self.outer = np.zeros(len(rows.Z), dtype=np.bool_)
 
     def judged(self, apart: list[Mask], told: list[Mask]) -> Found:
         """Judge every row by the groups that may stand apart, and by its distance.
@@ -96,7 +98,7 @@ class Shape:
         if self._share(far | (chance > 0.5)) > self.bound:
             sure, doubted, doubt = [], sure + doubted, "many"
             chance = np.zeros(len(far))
-        maybe = _chance(doubted, far)
+        maybe = np.maximum(_chance(doubted, far), self.outer)
         # Once groups are gone, rows that they hid show, and some that seemed far do not.
         clean = np.where(far, 0.0, 1.0 - chance)
         scatter, squared, limit = self._limit(clean, core, chance < 0.5)
@@ -144,7 +146,8 @@ class Shape:
 
         The core grows to all rows that are not far. If they are more than single outliers, they
         count only if a second radial group explains the distances better than one law of free k
-        and nu; else that law is the one of clean rows.
+        and nu; else that law is the one of clean rows. So it is where the group is so large that it
+        may be genuine and no valley of log distances parts it from the others: then it is told.
         """
         rows, left = self.rows, ~apart
         # Of those left so many may be far that all wrong rows together are within the bound.
@@ -174,15 +177,25 @@ class Shape:
         group = second_group(squared[left], rows.weight[left], beyond[left], law, rows.d)
         if group.gain >= 1.5 * np.log(rows.n):
             # Cut where a row is as likely of the group as of the bulk.
-            self.shape, self.gaussian = group.bulk, False
-            self.parting = float(group.bulk.exceeded(np.array(group.parting)))
-            return np.asarray(squared > group.bulk.beyond(max(self.level, self.parting)))
+            parting = float(group.bulk.exceeded(np.array(group.parting)))
+            outer = squared > group.bulk.beyond(max(self.level, parting))
+            if self._share(outer, left) <= TUNING.second_group or self._parted(
+                squared, outer, left
+            ):
+                self.shape, self.gaussian, self.parting = group.bulk, False, parting
+                return np.asarray(outer)
+            self.outer = outer & left
         # A bulk that is not Gaussian need not be elliptical either: its far rows count only if they
         # stand apart.
-        if not many:
+        elif not many:
             return far
         self.shape, self.gaussian = group.alone, False
         return np.asarray(squared > group.alone.beyond(self.level))
+
+    def _parted(self, squared: Array, outer: Mask, left: Mask) -> bool:
+        """Tell whether a valley of log distances parts the outer rows from the others left."""
+        logs = np.log(np.maximum(squared[left], _TINY))
+        return valley(logs, self.rows.weight[left], outer[left]) <= TUNING.valley
 
     def _in_excess(self, squared: Array, law: RadialLaw, left: Mask) -> Mask:
         """Return the far rows, of those left, where they are most in excess of twice the law."""
