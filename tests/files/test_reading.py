@@ -112,7 +112,7 @@ def test_missing_rows_are_named_and_refused(tmp_path: Path) -> None:
     data = frame().assign(id=["p", "q", "r"])
     data.loc[1, "b"] = np.nan
     data[["id", "a", "b"]].to_csv(tmp_path / "data.csv", index=False)
-    with pytest.raises(DataError, match=r"1 rows have missing or infinite values \(q\); leave"):
+    with pytest.raises(DataError, match=r"1 row has missing or infinite values \(q\); leave"):
         read_table(tmp_path / "data.csv")
 
 

@@ -160,6 +160,17 @@ def test_a_far_group_is_found_among_a_hundred_skewed_columns(seed: int) -> None:
     assert flagged[300:].mean() <= 0.03
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_few_rows_of_zeros_and_ones_that_repeat_are_not_distrusted(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    patterns = rng.integers(0, 2, (4, 10)).astype(float)
+    X = patterns[rng.choice(4, 200, p=[0.5, 0.25, 0.15, 0.1])]
+    X = X[:, np.ptp(X, axis=0) > 0]
+    est = RobustPCA(2).fit(X)
+    assert np.all(est.predict(X) == 1)
+    assert "too few values" in est.certificate_.verdict
+
+
 def test_few_rows_that_repeat_are_judged_in_their_span() -> None:
     # Twelve rows in forty columns, of which six have more than two values.
     rng = np.random.default_rng(4)

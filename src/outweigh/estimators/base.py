@@ -330,7 +330,8 @@ class RobustEstimator(Parameters, JudgesRows, BaseEstimator):
         Returns
         -------
         Certificate
-            That of the fit where rows are of unknown covariance: no objective was minimised there.
+            That of the fit where no objective was minimised: rows of unknown covariance, and
+            components in noise that is not white.
         """
         check_is_fitted(self)
         rows = open_rows(self, X)

@@ -38,7 +38,7 @@ from outweigh.files.writing import write_file
 from outweigh.libraries import version_of
 from outweigh.protocols import Status
 
-FORMAT, SCHEMA = "outweigh model", 7
+FORMAT, SCHEMA = "outweigh model", 8
 
 # All that a file holds of a fit: by the name of each attribute the axes of an array (n rows, s rows
 # of the sample, d features, k components, m nonzero entries, p pruned rows, i incomplete rows, v

@@ -261,7 +261,10 @@ def _numeric(
 def _missing(bad: NDArray[np.bool_], holes: Any, labels: list[str], columns: list[str]) -> str:
     rows = np.flatnonzero(bad)
     shown = listed([labels[i] for i in rows[: NAMED + 1]])
-    hint = "leave them out with --missing drop, or fill in medians with --missing median"
+    hint = (
+        "leave them out with --missing drop, or fill in medians with --missing median (in score "
+        "where the model was fitted so)"
+    )
     shares = np.asarray(holes.mean(axis=0))
     worst = int(np.argmax(shares))
     if shares[worst] > 0.2:
@@ -269,7 +272,8 @@ def _missing(bad: NDArray[np.bool_], holes: Any, labels: list[str], columns: lis
             f", or choose --columns without {columns[worst]!r}, which is missing in "
             f"{shares[worst]:.0%} of the rows"
         )
-    return f"{rows.size} rows have missing or infinite values ({shown}); {hint}"
+    have = "1 row has" if rows.size == 1 else f"{rows.size} rows have"
+    return f"{have} missing or infinite values ({shown}); {hint}"
 
 
 def is_number(cell: str) -> bool:

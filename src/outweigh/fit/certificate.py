@@ -108,7 +108,7 @@ class Certificate:
         The level n^(1/2) delta^2 eps^(-3/2), with delta = eps sqrt(log 1/eps) and constant one,
         below which the paper's theorem guarantees the estimate.
     moreau : Moreau or None
-        These three only where they were asked for, by `certify(X)`: they cost many evaluations.
+        As `stationarity` and `theorem_stationarity` it is None unless `certify(X)` asked for it.
     """
 
     objective: float

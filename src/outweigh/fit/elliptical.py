@@ -117,6 +117,9 @@ class Judgement:
         The chance of each row to be clean; 0 for those beyond the limit.
     severity : ndarray of shape (n,)
         How much speaks against each row, each left out where it is judged; above 1: distrusted.
+    farthest : float
+        The distance of the farthest row kept, in units of the limit; a value in a column that rows
+        are not judged by counts in units of its reach.
     far : float
         The share of the rows that are beyond the limit.
     apart : float
@@ -138,6 +141,7 @@ class Judgement:
     cloud: Cloud
     clean: Array
     severity: Array
+    farthest: float
     far: float
     apart: float
     spared: float
@@ -218,6 +222,7 @@ def judge_rows(
         Cloud(columns, form, rows.basis, found.scatter, limit, found.groups, found.doubted, reach),
         clean,
         np.where(clean < 0.5, np.maximum(severity, 1.0), severity),
+        farthest=float(farness[kept].max(initial=0.0)),
         far=share((farness > 1.0) & (found.chance < 0.5)),
         apart=share(found.chance >= 0.5),
         spared=share((suspect < 0.5) & kept),

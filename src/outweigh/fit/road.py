@@ -75,7 +75,7 @@ def fit(
             "X: all rows are equal, so there is no direction of variance; "
             "principal components need at least two different rows"
         )
-    if task.n_components and not (settings.is_white or looks_white(noise, task, settings)):
+    if task.n_components and not (settings.is_white or looks_white(noise, task)):
         return fit_by_volume(noise, task, settings)
     may_correlate = settings.find_covariance and not task.n_components
     if may_correlate and looks_correlated(noise):
@@ -122,7 +122,7 @@ def _settled(
     for left in reversed(range(TUNING.attempts)):
         solution = Attempt(noise, task, counts, settings, callback, law).solve()
         factor = better_units(solution, settings)
-        counted = _better_counts(solution, task, counts, settings)
+        counted = _better_counts(solution, task, counts)
         if risen and sum(counted) < sum(counts):
             # Outliers were counted that fewer entries do not show: no way back to those.
             counted = counts
@@ -205,9 +205,7 @@ def _first_counts(noise: Noise, task: Task) -> tuple[int, ...]:
     return (max(1, min(count_entries(rough, n), int(TUNING.first_counted * rough.size))),)
 
 
-def _better_counts(
-    solution: Solution, task: Task, counts: tuple[int, ...], settings: Settings
-) -> tuple[int, ...]:
+def _better_counts(solution: Solution, task: Task, counts: tuple[int, ...]) -> tuple[int, ...]:
     """Return the entries counted under the weights found, where they are to be counted at all.
 
     A count that differs by little is the same: another search would find the same weights.

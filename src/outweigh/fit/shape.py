@@ -175,7 +175,7 @@ class Shape:
         if rows.count(beyond) <= TUNING.few_far:
             return far
         group = second_group(squared[left], rows.weight[left], beyond[left], law, rows.d)
-        if group.gain >= 1.5 * np.log(rows.n):
+        if group.gain >= 1.5 * np.log(rows.n) and np.isfinite(group.parting):
             # Cut where a row is as likely of the group as of the bulk.
             parting = float(group.bulk.exceeded(np.array(group.parting)))
             outer = squared > group.bulk.beyond(max(self.level, parting))

@@ -71,11 +71,11 @@ def fit_elliptical(noise: Noise, task: Task, settings: Settings) -> Fit:
     objective = MomentObjective(noise.samples, task.norm(1), True)
     problem = Problem(objective, noise.sample_weight, noise.pruned, 3.0, d)
     weights = Weights.untouched(values, d)
-    trusted = float(judged.severity[judged.clean >= 0.5].max(initial=0.0))
-    found = Found(weights, trusted, Status.REACHED, (Iterate(0, trusted, 0.0, True),))
+    farthest = judged.farthest
+    found = Found(weights, farthest, Status.REACHED, (Iterate(0, farthest, 0.0, True),))
     removed = problem.removed(values)
     certificate = Certificate(
-        trusted,
+        farthest,
         NoiseFloor(1.0, 1.0),
         removed,
         # No weight exceeds what this bound allows it, also where some are removed in part.

@@ -63,7 +63,7 @@ _ROWS_FOR_NO_FOLDS = 100
 _VALUES_TO_JUDGE = 20_000_000
 
 
-def looks_white(noise: Noise, task: Task, settings: Settings) -> bool:
+def looks_white(noise: Noise, task: Task) -> bool:
     """Tell whether the noise beside the components could be white."""
     _, samples = coordinates(noise, replace(task, n_nonzero=None))
     pooled = as_array(samples.moment(noise.untouched, centred=task.centred))
@@ -181,11 +181,13 @@ def _judged_columns(noise: Noise, samples: Samples) -> tuple[Indices, bool]:
     """
     columns, every = noise.standardizer.columns, np.arange(samples.n_features)
     rows_enough = noise.kept.sum() >= TUNING.rows_per_direction * columns.size
-    # Few rows that repeat are seen in coordinates of their span.
-    if not rows_enough or noise.standardizer.whitener is not None or every.size < columns.size:
+    if not rows_enough or noise.standardizer.whitener is not None:
         return every, False
     rows, weight = noise.some_rows(MOST_ROWS)
     judged, _ = judged_columns(rows[:, columns], weight)
+    if judged.size and every.size < columns.size:
+        # Few rows that repeat are seen in coordinates of their span.
+        return every, False
     return judged, True
 
 

@@ -57,7 +57,7 @@ def fit_paper(
         raise ValueError('n_nonzero="auto": solver="paper" needs a number; give one')
     if task.n_components and task.centred:
         raise ValueError('assume_centered=False: must be True for solver="paper" of components')
-    noise = _as_it_is(rows, sample_weight, settings)
+    noise = _as_it_is(rows, sample_weight)
     reader: DenseReader | SparseReader | None = None
     norm = task.norm(task.n_nonzero[0] if task.n_nonzero else 0)
     if task.n_components:
@@ -108,7 +108,7 @@ def constant_step(objective: MomentObjective, domain: CappedSimplex, n_steps: in
     return Constant(xi / math.sqrt(n_steps))
 
 
-def _as_it_is(rows: Rows, sample_weight: Array, settings: Settings) -> Noise:
+def _as_it_is(rows: Rows, sample_weight: Array) -> Noise:
     """Return X taken to be of unit noise about zero."""
     d = rows.shape[1]
     seen = rows.overview(np.ones(d))

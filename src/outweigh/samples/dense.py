@@ -207,7 +207,8 @@ class DenseSamples(AnySamples):
         if form.strengths.size:
             result += (self.array @ form.directions) ** 2 @ form.strengths
         if form.values.size:
-            # Gathering the columns of all entries costs more than multiplying the others by zeros.
+            # In the parts that fits descend on, gathering the columns of all entries costs more
+            # than multiplying the others by zeros.
             rows, place = np.unique(form.rows, return_inverse=True)
             block = np.zeros((self.n_features, rows.size))
             np.add.at(block, (form.cols, place), form.values)
