@@ -21,7 +21,8 @@ STUDIES = (
     "pca_grid",
 )
 # These need a checkout of another repository, or Dask, or much time (larger also 4 GB of disk), or
-# are tools for a change of the library: freeze, fuzz, house, mutants and rules. Real needs `bench`.
+# are tools for a change of the library: freeze, fuzz, house, mutants and rules. Real and rules_real
+# need `bench`.
 ON_REQUEST = (
     "authors",
     "larger",
