@@ -175,10 +175,10 @@ def second_group(
         return -each * float(np.logaddexp(bulk, group).sum()), -each * np.array(gradient)
 
     def least(function: Callable[[Array], Any], start: Array, bounds: list[Any]) -> Any:
-        options: Any = {"ftol": 1e-6}
-        return minimize(
-            function, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options
-        )
+        found = minimize(function, start, jac=True, method="L-BFGS-B", bounds=bounds)
+        # A thousandth is more than is known of a law; the rest is the order of summation.
+        found.x = np.round(found.x, 3)
+        return found
 
     start = np.array([middle, np.log(max(law.k, 0.5)), np.log(5.0)])
     alone = least(one, start, of_one)
