@@ -8,9 +8,9 @@ python -m benchmarks house [--files]
   does not count: a smaller sample is fitted first. Contamination is left at its default.
 - A switch is a parameter of a function, or a field of a class, in the core, annotated ``bool`` or
   ``bool | None``. The core is every room but those of `AROUND_THE_CORE`.
-- The tuned numbers are the fields of the dataclasses in ``fit/tuning.py``. Beside them stand the
-  numbers that other modules of ``fit/`` keep for themselves: limits of rounding and of memory,
-  steps and sizes of samples, and such as should be in the table.
+- The tuned numbers of a fit are the fields of ``fit/tuning.py`` that it reads. At the end all of
+  them are counted, and beside them the numbers that other modules of ``fit/`` keep for themselves:
+  limits of rounding and of memory, steps and sizes of samples, and such as should be in the table.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from benchmarks.options import asked
 from benchmarks.tables import FIRST_SEED, format_lines
 from outweigh import RobustMean, RobustPCA, RobustSparseMean, RobustSparsePCA
 from outweigh.adversaries import make
+from outweigh.fit.tuning import TUNING, Tuning
 
 ROOT = Path(outweigh.__file__).parent
 AROUND_THE_CORE = {"adversaries", "baselines", "cli", "displays", "experiments", "files", "report"}
@@ -114,6 +115,25 @@ def entered(estimator: Any, X: Any) -> set[CodeType]:
     }
 
 
+@contextlib.contextmanager
+def listening() -> Iterator[set[str]]:
+    """Hand out the names of the numbers that are read while the context lasts."""
+    names: set[str] = set()
+
+    class Heard(Tuning):
+        __slots__ = ()
+
+        def __getattribute__(self, name: str) -> Any:
+            names.add(name)
+            return super().__getattribute__(name)
+
+    object.__setattr__(TUNING, "__class__", Heard)
+    try:
+        yield names
+    finally:
+        object.__setattr__(TUNING, "__class__", Tuning)
+
+
 def fits(n: int = N, d: int = D, k: int = K) -> list[dict[str, str]]:
     """Return how many files and functions each kind of fit enters."""
     cases = {
@@ -135,13 +155,19 @@ def fits(n: int = N, d: int = D, k: int = K) -> list[dict[str, str]]:
         with chunks() if "Dask" in name else contextlib.nullcontext(lambda rows: rows) as given:
             entered(estimator, given(small))
             codes = entered(estimator, given(X))
+            with listening() as numbers:
+                estimator.fit(given(X))
         paths = [Path(code.co_filename).relative_to(ROOT) for code in codes]
         rooms: dict[str, list[Path]] = {}
         for path in paths:
             rooms.setdefault(room(path), []).append(path)
         ordered = sorted(rooms.items(), key=lambda item: -len(item[1]))
         each = ", ".join(f"{name} {len(set(found))}/{len(found)}" for name, found in ordered)
-        counts = {"files": str(len(set(paths))), "functions": str(len(paths))}
+        counts = {
+            "files": str(len(set(paths))),
+            "functions": str(len(paths)),
+            "tuned numbers": str(len(numbers)),
+        }
         table.append({"fit": name, **counts, "by room": each})
     return table
 

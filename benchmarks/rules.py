@@ -14,7 +14,6 @@ same; --fresh begins anew.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import math
@@ -35,12 +34,13 @@ from threadpoolctl import threadpool_limits
 import outweigh
 from benchmarks import WHITE
 from benchmarks.correlated import LAWS, Ellipsoid, attacked, moments
+from benchmarks.house import listening
 from benchmarks.options import asked
 from benchmarks.pairing import RESULTS
 from benchmarks.tables import Line, show
 from outweigh import RobustMean, RobustPCA, RobustSparseMean, RobustSparsePCA
 from outweigh.adversaries import Sample, dense_spike, make, spiked_mixture, two_outlier_spikes
-from outweigh.fit.tuning import TUNING, Tuning, tuned
+from outweigh.fit.tuning import Tuning, tuned
 
 # Nothing is tuned on these.
 FIRST_SEED = 9000
@@ -175,25 +175,6 @@ def error(fitted: Any, sample: Sample) -> float:
     found = np.atleast_2d(fitted.components_)
     overlap = np.linalg.norm(np.atleast_2d(sample.truth) @ found.T) ** 2
     return float(np.sqrt(max(2.0 * (len(found) - overlap), 0.0)))
-
-
-@contextlib.contextmanager
-def listening() -> Iterator[set[str]]:
-    """Hand out the names of the numbers that are read while the context lasts."""
-    names: set[str] = set()
-
-    class Heard(Tuning):
-        __slots__ = ()
-
-        def __getattribute__(self, name: str) -> Any:
-            names.add(name)
-            return super().__getattribute__(name)
-
-    object.__setattr__(TUNING, "__class__", Heard)
-    try:
-        yield names
-    finally:
-        object.__setattr__(TUNING, "__class__", Tuning)
 
 
 def run(case: Case, seed: int) -> Line:

@@ -17,11 +17,11 @@ from dataclasses import fields
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from benchmarks.house import listening
 from benchmarks.options import asked
 from benchmarks.real import Record, measure
 from benchmarks.real_cases import Case, cases
 from benchmarks.real_tables import collect
-from benchmarks.rules import listening
 from benchmarks.tables import Line, show
 from outweigh.fit.tuning import Tuning, tuned
 
