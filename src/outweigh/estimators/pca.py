@@ -357,6 +357,8 @@ def _in_units(scale: Array, rows: NDArray[np.floating]) -> Array:
 
 
 def _unit(rows: Array) -> Array:
+    # Squares of what is far from one may be beyond floating point.
+    rows = rows / np.abs(rows).max(axis=1, keepdims=True)
     return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True))
 
 
