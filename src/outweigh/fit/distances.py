@@ -17,7 +17,7 @@ from scipy.special import chdtri
 
 from outweigh.fit.columns import weighted_quantile
 from outweigh.fit.elliptical import Cloud
-from outweigh.fit.mixture import Groups
+from outweigh.fit.mixture import Groups, chance_of
 from outweigh.fit.noise import Standardizer
 from outweigh.fit.radial import RadialLaw, discovered, radial_law, second_group
 from outweigh.fit.readers import fix_signs
@@ -114,10 +114,7 @@ class Distances:
 
     def apart(self, samples: Samples) -> Array:
         """Return the chance of each row to be of a group that stands apart."""
-        clean = np.ones(samples.n_samples)
-        for group in self.groups:
-            clean *= 1.0 - group.wrong(group.seen(samples))
-        return 1.0 - clean
+        return chance_of(self.groups, samples)
 
     def orthogonal(self, samples: Samples) -> Array:
         """Return the distance from the subspace."""

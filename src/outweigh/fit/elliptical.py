@@ -16,11 +16,12 @@ from numpy.typing import NDArray
 
 from outweigh.fit.groups import set_apart
 from outweigh.fit.marginals import Marginals, Reach, judged_columns, marginals
-from outweigh.fit.mixture import Group
+from outweigh.fit.mixture import Group, chance_of
 from outweigh.fit.scatter import Mask, Scatter, WeightedRows
 from outweigh.fit.shape import Shape, undecided
 from outweigh.fit.tuning import TUNING
 from outweigh.protocols import Array, Indices
+from outweigh.samples import DenseSamples
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -68,11 +69,8 @@ class Cloud:
 
         Of one that stands apart, and of one that may be genuine.
         """
-        chances = []
-        for groups in (self.groups, self.doubted):
-            clean = [1.0 - group.wrong(z @ group.direction) for group in groups]
-            chances.append(1.0 - np.prod([np.ones(len(z)), *clean], axis=0))
-        return chances[0], chances[1]
+        samples = DenseSamples(z)
+        return chance_of(self.groups, samples), chance_of(self.doubted, samples)
 
     def foretold(self, X: NDArray[np.floating]) -> Array:
         r"""Return what the other columns judged foretell of each, in the units of X.

@@ -152,6 +152,14 @@ class Group:
 Groups = tuple[Group, ...]
 
 
+def chance_of(groups: Groups, samples: Samples) -> Array:
+    """Return how likely each row is to be in any of some groups."""
+    clean = np.ones(samples.n_samples)
+    for group in groups:
+        clean *= 1.0 - group.wrong(group.seen(samples))
+    return 1.0 - clean
+
+
 def _judged(logs: Array) -> tuple[Array, Array]:
     """Return the log density of each row, and how likely it is of each law, made of `logs`."""
     top = np.maximum.reduce(logs, axis=0)

@@ -10,7 +10,7 @@ from scipy.special import expit
 
 from outweigh.fit.columns import weighted_quantile
 from outweigh.fit.elliptical import Cloud
-from outweigh.fit.mixture import Groups
+from outweigh.fit.mixture import Groups, chance_of
 from outweigh.fit.noise import Noise, Standardizer
 from outweigh.fit.search import Weights
 from outweigh.fit.tuning import TUNING
@@ -148,10 +148,7 @@ class RowScore:
             pushed, wrong = found.pushed, found.wrong
         else:
             pushed = samples.quadratic(self.force, self.drift)
-            clean = np.ones(samples.n_samples)
-            for group in self.groups:
-                clean *= 1.0 - group.wrong(group.seen(samples))
-            wrong = 1.0 - clean
+            wrong = chance_of(self.groups, samples)
         lost = wrong + self.total * (pushed - self.level)
         far = samples.squared_distances(self.anchor) if far is None else far
         by_distance = TUNING.distance_gain * (far / self.radius_sq - 1.0)

@@ -46,6 +46,8 @@ _CHUNK = 1 << 15
 _FEW = 4
 # Rows that are gathered before they are summed cost so many times as much.
 _SEVERAL = 4
+# What an entry of a form costs alone, in multiplications of a product of matrices.
+_PER_ENTRY = 60
 # Multiplications above which changing the last moment matrix beats summing a new one.
 _UPDATE_ABOVE = 5e7
 # What a sum of n products in single precision loses, relative to the largest diagonal entry: each
@@ -207,15 +209,36 @@ class DenseSamples(AnySamples):
         if form.strengths.size:
             result += (self.array @ form.directions) ** 2 @ form.strengths
         if form.values.size:
-            # In the parts that fits descend on, gathering the columns of all entries costs more
-            # than multiplying the others by zeros.
-            rows, place = np.unique(form.rows, return_inverse=True)
-            block = np.zeros((self.n_features, rows.size))
-            np.add.at(block, (form.cols, place), form.values)
-            left = self.array @ block
-            result += np.einsum("ij,ij->i", left, np.take(self.array, rows, axis=1))
+            result += self._sparse_quadratic(form)
         result[self.zeroed] = 0.0
         return result
+
+    def _sparse_quadratic(self, form: Form) -> Array:
+        """Return x_i'Zx_i for listed entries, one by one where they are scattered."""
+        d = self.n_features
+        in_rows, in_cols = np.zeros((2, d), dtype=np.bool_)
+        in_rows[form.rows] = True
+        in_cols[form.cols] = True
+        rows, cols = np.flatnonzero(in_rows), np.flatnonzero(in_cols)
+        few, many = (form.rows, form.cols) if rows.size <= cols.size else (form.cols, form.rows)
+        if rows.size > cols.size:
+            rows, cols = cols, rows
+        if _PER_ENTRY * form.values.size < rows.size * cols.size:
+            result = np.empty(self.n_samples)
+            for part in self._chunks(form.values.size):
+                x = self.array[part]
+                products = np.take(x, form.rows, axis=1)
+                products *= np.take(x, form.cols, axis=1)
+                result[part] = products @ form.values
+            return result
+        # Gathering columns costs more than multiplying by some zeros.
+        whole = 4 * cols.size > d
+        block = np.zeros((d if whole else cols.size, rows.size))
+        place = many if whole else np.searchsorted(cols, many)
+        np.add.at(block, (place, np.searchsorted(rows, few)), form.values)
+        left = self.array if whole else np.take(self.array, cols, axis=1)
+        right = self.array if rows.size == d else np.take(self.array, rows, axis=1)
+        return np.asarray(np.einsum("ij,ij->i", left @ block, right))
 
     def project(self, vectors: Array) -> Array:
         """Return X V."""
